@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.arguments import Averaging, DataDir, Json, ResultsDir, Tasks
+from biobench.cli.console.arguments import Averaging, DataDir, Json, ResultsDir, SliceName, Tasks
 from biobench.cli.console.output import print_json, terminal_width
 
 
@@ -32,6 +32,7 @@ def compare(
     plan: Annotated[
         str | None, typer.Option("--plan", help="YAML file that declares the comparison.")
     ] = None,
+    slice_: SliceName = None,
     as_json: Json = False,
 ) -> None:
     """Compare models: a verdict in words, then paired differences with intervals and corrected p
@@ -53,6 +54,7 @@ def compare(
             alpha=alpha,
             pooled=pooled,
             plan=plan,
+            slice=slice_,
         )
     if as_json:
         print_json(result.as_json())

@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from biobench.cli.console.arguments import DataDir, Json, StoredResults, check_known
+from biobench.cli.console.arguments import DataDir, Json, SliceName, StoredResults, check_known
 from biobench.cli.console.output import answer, write_output
 
 
@@ -29,6 +29,7 @@ def errors(
     label: Annotated[
         str | None, typer.Option("--label", help="Only mentions or documents of this label.")
     ] = None,
+    slice_: SliceName = None,
     documents: Annotated[
         int, typer.Option("--documents", min=0, help="Number of documents to print.")
     ] = 10,
@@ -46,7 +47,9 @@ def errors(
 
     check_known(kind, get_args(Kind), "--kind")
     kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
-    mistakes = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
+    mistakes = read_mistakes(
+        load(results_dir), model, task, seed=seed, data_dir=data_dir, slice=slice_
+    )
     if html is not None:
         write_output(html, as_page(mistakes, kinds, label))
     text = (

@@ -12,6 +12,7 @@ from biobench.cli.console.arguments import (
     Averaging,
     DataDir,
     Output,
+    SliceName,
     StoredResults,
     Tasks,
     check_known,
@@ -43,6 +44,7 @@ def report(
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Average incomplete suites too.")
     ] = False,
+    slice_: SliceName = None,
     notes: Annotated[bool, typer.Option("--notes", help="table: every note in full.")] = False,
     seeds: Annotated[
         bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")
@@ -85,6 +87,10 @@ def report(
     from biobench.report.suite import build_suite
 
     results = load(results_dir)
+    if slice_ is not None:
+        from biobench.report.slices import sliced
+
+        results, incomplete = sliced(results, slice_), True
     specs = {load_task(name).id: name for name in task if name.endswith((".yaml", ".yml"))}
     task = [*specs, *(name for name in task if name not in specs.values())]
     check_known(task, results.infos, "--task")

@@ -27,7 +27,9 @@ from biobench.report.evidence import Evidence
 from biobench.report.guessing import Bars
 from biobench.report.results import Results, load
 from biobench.report.row import AverageName
+from biobench.report.slices import sliced
 from biobench.report.suite import suite_results
+from biobench.score.slices import SLICES
 
 
 class Comparison(Compared):
@@ -70,6 +72,7 @@ def compare(
     ledgers: Mapping[str, str | Path] | None = None,
     pooled: bool = False,
     plan: str | Path | None = None,
+    slice: str | None = None,
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
@@ -86,6 +89,8 @@ def compare(
     pooled: one verdict over several languages; otherwise each has its own.
     plan: YAML file that declares pairs, average, suite, seeds and alpha; what it says replaces the
         options here, and pairs of other models are marked as exploratory.
+    slice: compare the scores on this part of the gold (`score.slices.SLICES`); test-set noise then
+        needs data_dir.
 
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is
     shared, and StoreError for a damaged ledger. Damaged records become findings.
@@ -106,6 +111,8 @@ def compare(
     question.check()
     results = results_dir if isinstance(results_dir, Results) else load(results_dir)
     question, results = question.with_suite(results)
+    if slice is not None:
+        results = sliced(results, slice)
     own_specs = question.own_specs()
     entrants = find_entrants(question.models, results)
     common = common_tasks(
@@ -124,6 +131,7 @@ def compare(
         compared_part(part, question, evidence, bars, declared)
         for part in language_parts(common, pooled=question.pooled)
     )
+    notes = comparison_notes(common, parts, evidence, question, declared, results.slice)
     return Comparison(
         models=tuple(entrant.label for entrant in entrants),
         average=question.average,
@@ -134,9 +142,10 @@ def compare(
         parts=parts,
         matched=matched_pairs(question.models, entrants, ledgers or {}),
         failed=failed_runs(common),
-        notes=tuple(dict.fromkeys(comparison_notes(common, parts, evidence, question, declared))),
+        notes=tuple(dict.fromkeys(notes)),
         findings=results.findings,
         plan="" if declared is None else declared.hash,
+        slice=slice or "",
     )
 
 
@@ -258,9 +267,12 @@ def comparison_notes(
     evidence: Evidence,
     question: Question,
     declared: DeclaredPlan | None,
+    slice_name: str = "",
 ) -> list[str]:
     """What a reader must know, line by line."""
     notes = [*common.notes, *split_notes(common), *unknown_noise_notes(common, evidence)]
+    if slice_name:
+        notes.insert(0, f"{SLICES[slice_name].words}: {SLICES[slice_name].meaning}")
     if declared is not None:
         notes += declared_notes(declared, common, parts)
     if len(parts) > 1:

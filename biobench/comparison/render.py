@@ -174,7 +174,7 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     hidden = sum(max(0, len(part.pairs) - MOST_TABLES) for part in comparison.parts)
     if hidden:
         paragraphs.append(f"{hidden} more pairs: --json has their tasks.")
-    metric = metric_name(list(comparison.metrics.values()))
+    metric = metric_name(list(comparison.metrics.values()), comparison.slice)
     explained = RANKING | TASKS if len(comparison.models) > 2 else TASKS
     units = [f"Scores in percent ({metric}), differences in points."]
     units += [f"{name:10} {text}" for name, text in explained.items()]

@@ -236,7 +236,8 @@ class Compared:
     protocol: what the runs were made with in the place of the full protocol. published: which of
     the models are known from print alone. parts: one a language. matched: what training ledgers
     say, a sentence a pair. notes: what a reader must know; findings: damaged records. plan: hash of
-    the plan that was declared before looking.
+    the plan that was declared before looking. slice: the part of the gold that is scored
+    (`score.slices`); empty: all of it.
     """
 
     models: tuple[str, ...]
@@ -251,6 +252,7 @@ class Compared:
     notes: tuple[str, ...]
     findings: tuple[UnusableFile, ...]
     plan: str = ""
+    slice: str = ""
 
     @property
     def pairs(self) -> tuple[PairResult, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from biobench.comparison.result import Compared, ComparedPart, Conclusion, PairResult
 from biobench.report.literature.comparison import NAMES
+from biobench.score.slices import SLICES
 from biobench.stats import Interval
 
 MOST_NAMED = 6
@@ -197,7 +198,7 @@ def task_set(comparison: Compared, pair: PairResult) -> str:
         language = LANGUAGES.get(pair.language, pair.language)
         several = len(comparison.parts) > 1 and pair.language
         shown = f"{len(names)} tasks in {language}" if several else f"{len(names)} tasks"
-    about = metric_name([line.metric for line in pair.tasks])
+    about = metric_name([line.metric for line in pair.tasks], comparison.slice)
     if comparison.protocol:
         about = f"{about}; {comparison.protocol}"
     return f"On {'the mean of ' if len(names) > 1 else ''}{shown} ({about})"
@@ -242,10 +243,11 @@ def p_value(p: float | None) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
-def metric_name(metrics: Sequence[str]) -> str:
-    """The scores compared, in words."""
+def metric_name(metrics: Sequence[str], slice_name: str = "") -> str:
+    """The scores compared, in words: ``micro F1``, ``micro F1 of unseen mentions``."""
     distinct = list(dict.fromkeys(metrics))
-    return NAMES["mixed"] if len(distinct) > 1 else NAMES.get(distinct[0], distinct[0])
+    name = NAMES["mixed"] if len(distinct) > 1 else NAMES.get(distinct[0], distinct[0])
+    return f"{name} of {SLICES[slice_name].words}" if slice_name else name
 
 
 def joined(names: Sequence[str]) -> str:

@@ -147,6 +147,34 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str) -> Any:
     return alt.layer(*([lines] if len(known) else []), dots, ticks).properties(height=alt.Step(26))
 
 
+def parts(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
+    """A line a `model`, best on its worse part first: a mark a `part` of the gold at its `score` in
+    percent, joined by a rule.
+    """
+    frame = pd.DataFrame(rows)
+    worst = frame.groupby("model", sort=False)["score"].min()
+    order = list(worst.sort_values(ascending=False, kind="stable").index)
+    y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False))
+    x = alt.X("score:Q", title="score, %", axis=alt.Axis(tickCount=8, format=_SHORT))
+    names = list(dict.fromkeys(frame["part"]))
+    colour = alt.Color("part:N", scale=alt.Scale(domain=names, range=list(COLOURS)))
+    shape = alt.Shape("part:N", scale=alt.Scale(domain=names))
+    tips = ["model:N", "part:N", alt.Tooltip("score:Q", format=".1f")]
+    marks = (
+        alt.Chart(frame)
+        .mark_point(size=80, filled=True, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            color=colour.legend(orient="top", title=None),
+            shape=shape,
+            tooltip=tips,
+        )
+    )
+    rules = alt.Chart(frame).mark_rule(color=ink).encode(x="min(score):Q", x2="max(score):Q", y=y)
+    return alt.layer(rules, marks).properties(height=alt.Step(24))
+
+
 def differences(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
     """Per task, largest first: `difference`, `low` and `high` in points (the ends may be None)
     around zero.

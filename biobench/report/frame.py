@@ -24,6 +24,7 @@ from biobench.report.literature.comparison import (
 )
 from biobench.report.results import Results, load, metric_of
 from biobench.report.row import AverageName, Row
+from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import KINDS
 from biobench.stats import seed_interval, without_failed
@@ -52,6 +53,8 @@ class Report:
     """What the numbers are, where `average` does not say it."""
     title: str = ""
     """Over the table, where it is not the suite's id."""
+    slice: str = ""
+    """The part of the gold that is scored; empty: all of it."""
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -108,15 +111,20 @@ def build(
     sources: Collection[str] | None = None,
     models: Collection[str] | None = None,
     incomplete: bool = False,
+    slice: str | None = None,
 ) -> Report:
     """The table of everything in the results folder and of the published scores that may stand
     beside `average`.
 
     tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model
-    has even where its suite is not whole. Raises SpecError where a shipped spec or published data
+    has even where its suite is not whole. slice: the scores on this part of the gold
+    (`score.slices.SLICES`), averaged over the tasks that have it. Raises UsageError where there is
+    no such slice or no run has it, and SpecError where a shipped spec or published data
     file is wrong.
     """
     loaded = results if isinstance(results, Results) else load(results)
+    if slice is not None:
+        loaded, incomplete = sliced(loaded, slice), True
     infos = loaded.infos
     everything = cells(loaded, average)
 
@@ -160,6 +168,7 @@ def build(
         columns=tuple(info for info in infos.values() if info.id in present),
         notes=tuple(dict.fromkeys(notes)),
         findings=loaded.findings,
+        slice=loaded.slice,
     )
 
 
@@ -223,6 +232,7 @@ def run_rows(
                 partial=group.departures.partial,
                 language=info.language,
                 suite=info.suite,
+                slice=group.slice,
                 seeds=group.seeds,
                 values=tuple(scores),
                 **costs,

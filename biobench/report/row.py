@@ -43,6 +43,8 @@ class Row:
     """Not on the whole test split: a part of it, or validation. Such rows are in no average."""
     language: str = ""
     suite: str = ""
+    slice: str = ""
+    """The part of the gold that is scored (`score.slices`); empty: all of it."""
     seeds: tuple[int, ...] = ()
     values: tuple[float, ...] = ()
     tasks: int = 1

@@ -10,6 +10,7 @@ from biobench.report.frame import Report
 from biobench.report.groups import Source
 from biobench.report.literature.comparison import LIKELY
 from biobench.report.row import METRICS, Row
+from biobench.score.slices import SLICES
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
 """The shipped suites in their order, with their titles."""
@@ -98,10 +99,11 @@ def caption(report: Report) -> str:
         if paper
         else words[METRICS[report.average]]
     )
+    part = ""
+    if report.slice:
+        part = f"Of {SLICES[report.slice].words} ({SLICES[report.slice].meaning}). "
     return (
-        f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, "
-        f"other seeds), "
-        "missing where there is one seed, where all seeds gave the same score, and for published "
-        "means. The "
-        "average is the mean over corpora of their tasks' means."
+        f"{part}{what}, in percent; ± is half the 95% t interval over seeds (this task and test "
+        "set, other seeds), missing where there is one seed, where all seeds gave the same score, "
+        "and for published means. The average is the mean over corpora of their tasks' means."
     )

@@ -4,14 +4,15 @@ comparison and data frame show a slice as they show everything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from biobench.errors import UsageError
 from biobench.report.groups import RunGroup
+from biobench.report.rescore import RunTextReader
 from biobench.report.results import Results
+from biobench.schema.record import RunRecord
 from biobench.schema.strict import suggest
-from biobench.score.slices import SLICES
+from biobench.score.slices import SLICES, Part
 from biobench.store.index import Brief
 
 
@@ -54,16 +55,16 @@ def _sliced_brief(brief: Brief, name: str) -> Brief:
     return brief._replace(scores=part["scores"], answers=float(part["gold"]), ceiling={})
 
 
-def slice_means(groups: Sequence[RunGroup], metric: str) -> dict[str, float]:
-    """Slice -> the mean over all runs' `metric`, of the slices that each of the runs has."""
-    means = {}
-    for name in SLICES:
-        scores = [
-            brief.slices[name]["scores"][metric]
-            for group in groups
-            for brief in group.briefs
-            if metric in brief.slices.get(name, {"scores": {}})["scores"]
-        ]
-        if len(scores) == sum(len(group.briefs) for group in groups):
-            means[name] = sum(scores) / len(scores)
-    return means
+def slice_part(record: RunRecord, name: str, read_texts: RunTextReader) -> Part:
+    """What a slice holds of a run's test documents.
+
+    Raises UsageError where the slice does not exist or the task has none of it, and as `run_data`.
+    """
+    check_slice(name)
+    part = read_texts(record).parts.get(name)
+    if part is None:
+        raise UsageError(
+            f"{record.task.id} has no slice '{name}'",
+            hint="seen and unseen are of tasks with mentions; no slice is of tasks without F1",
+        )
+    return part

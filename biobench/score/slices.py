@@ -38,18 +38,23 @@ class Part:
     documents: tuple[Document, ...]
     holds: Callable[[Document, Item], bool] | None = None
 
+    def has(self, document: Document, item: Item) -> bool:
+        """Whether an item of one of `documents` counts."""
+        return self.holds is None or self.holds(document, item)
+
 
 @dataclass(frozen=True, slots=True)
 class Slice:
     """A part of the gold, declared once.
 
-    words: what it holds, for headings. part: from the kind of task, the documents that the run
-    trained on and the test documents (both with their texts) to what the slice holds; None for a
-    kind that has no such slice.
+    words: its name in sentences. meaning: what it holds. part: from the kind of task, the documents
+    that the run trained on and the test documents (both with their texts) to what the slice holds;
+    None for a kind that has no such slice.
     """
 
     name: str
     words: str
+    meaning: str
     part: Callable[[Kind, Sequence[Document], Sequence[Document]], Part | None]
 
 
@@ -100,11 +105,36 @@ def _clean(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document])
 SLICES: Mapping[str, Slice] = {
     one.name: one
     for one in (
-        Slice("seen", "mentions that training holds", _mentions(seen=True)),
-        Slice("unseen", "mentions that training does not hold", _mentions(seen=False)),
-        Slice("rare", f"labels of fewer than {RARE} training documents", _labels(rare=True)),
-        Slice("frequent", f"labels of {RARE} training documents or more", _labels(rare=False)),
-        Slice("clean", "test documents that do not stand in training", _clean),
+        Slice(
+            "seen",
+            "seen mentions",
+            "mentions whose text, case and punctuation aside, the training documents hold",
+            _mentions(seen=True),
+        ),
+        Slice(
+            "unseen",
+            "unseen mentions",
+            "mentions whose text, case and punctuation aside, no training document holds",
+            _mentions(seen=False),
+        ),
+        Slice(
+            "rare",
+            "rare labels",
+            f"labels of fewer than {RARE} training documents",
+            _labels(rare=True),
+        ),
+        Slice(
+            "frequent",
+            "frequent labels",
+            f"labels of {RARE} training documents or more",
+            _labels(rare=False),
+        ),
+        Slice(
+            "clean",
+            "clean test documents",
+            "test documents that do not stand, nearly word by word, in the training documents",
+            _clean,
+        ),
     )
 }
 """Name to slice."""

@@ -3,6 +3,7 @@
     python -m tests.benchmarks.shipped collect FOLDER   # runs and baselines of FOLDER into results/
     python -m tests.benchmarks.shipped readme           # the README's table, from what `biobench
     report` prints
+    python -m tests.benchmarks.shipped picture          # docs/images/unseen.svg, of the same runs
 
 `collect` takes finished runs of the tasks in `TASKS`, whose licences let ids, offsets and labels be
 passed on; no text is in a store. A test holds the README to what `readme` would write.
@@ -18,11 +19,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import vl_convert
+
+from biobench.report import charts
 from biobench.store import Store
 from biobench.store.baselines import save_baseline, scan_baselines
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, README = ROOT / "results", ROOT / "README.md"
+PICTURE = ROOT / "docs" / "images" / "unseen.svg"
 TASKS = (
     "gad",
     "hoc",
@@ -82,12 +87,14 @@ def collect(folder: Path) -> int:
     return len(records)
 
 
-def reported(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """The rows that `COMMAND` prints with `--format json`, of the tasks in `COLUMNS`."""
+def reported(*options: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """The rows that `COMMAND` prints with these options and `--format json`, of the tasks in
+    `COLUMNS`.
+    """
     from biobench.cli.main import main
 
     argv, out = sys.argv, io.StringIO()
-    sys.argv = [*COMMAND.split(), "--format", "json", "--results-dir", os.fspath(folder)]
+    sys.argv = [*COMMAND.split(), *options, "--format", "json", "--results-dir", os.fspath(folder)]
     try:
         with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
             main()
@@ -96,9 +103,9 @@ def reported(folder: Path = RESULTS) -> list[dict[str, Any]]:
     return [row for row in json.loads(out.getvalue()) if row["task"] in COLUMNS]
 
 
-def block(rows: list[dict[str, Any]]) -> str:
+def block(rows: list[dict[str, Any]], unseen: list[dict[str, Any]]) -> str:
     """What stands between the README's markers: published models, full-protocol runs, the best
-    baseline.
+    baseline, and scores on unseen mentions.
     """
     full = [row for row in rows if row["source"] == "run" and not row["variant"]]
     baselines = [row for row in rows if row["source"] == "baseline"]
@@ -118,23 +125,29 @@ def block(rows: list[dict[str, Any]]) -> str:
         table.append(f"| {name} | {' | '.join(cells.get(task, '–') for task in COLUMNS)} |")
     words = (
         "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published: "
-        "arXiv:2605.12438. "
-        "± is half of\n"
+        "arXiv:2605.12438. ± is half of\n"
         "the 95% interval over seeds; *guessing*: not shown to be above answers that read no text. "
-        "Baselines: bag of\nwords, training dictionary, majority class."
+        "Baselines: bag of\nwords, training dictionary, majority class. Both MiniLM models are "
+        "small; pubmedqa's 450 training texts\nare too few for them."
     )
-    best = {row["task"]: row["mean"] for row in sorted(baselines, key=lambda row: row["mean"])}
-    for model in ours:
-        below = [
-            row["task"]
-            for row in full
-            if row["model"] == model and row["mean"] < best.get(row["task"], 0)
-        ]
-        if below:
-            words += f"\n{model} is below on {', '.join(below)}: small, general text."
-    if "pubmedqa" in {row["task"] for row in full}:
-        words += "\npubmedqa has 450 training texts: too few here."
-    return "\n".join([START, *table, "", words, "", "```bash", COMMAND, "```", END])
+    return "\n".join(
+        [START, *table, "", words, "", unseen_words(unseen), "", "```bash", COMMAND, "```", END]
+    )
+
+
+def unseen_words(rows: list[dict[str, Any]]) -> str:
+    """What the full-protocol runs score on mentions that training does not hold."""
+    full = [row for row in rows if row["source"] == "run" and not row["variant"]]
+    tasks = [task for task in COLUMNS if any(row["task"] == task for row in full)]
+    lines = []
+    for model in dict.fromkeys(row["model"] for row in full):
+        score_of = {row["task"]: row["mean"] for row in full if row["model"] == model}
+        scores = " and ".join(f"{100 * score_of[task]:.1f}" for task in tasks if task in score_of)
+        lines.append(f"{model} {scores}")
+    return (
+        f"On mentions that training does not hold (`--slice unseen`; {' and '.join(tasks)}):\n"
+        f"{', '.join(lines)}."
+    )
 
 
 def cell(row: dict[str, Any]) -> str:
@@ -147,16 +160,33 @@ def cell(row: dict[str, Any]) -> str:
     return f"{100 * row['mean']:.1f}{margin}"
 
 
-def readme(text: str, rows: list[dict[str, Any]]) -> str:
+def readme(text: str, rows: list[dict[str, Any]], unseen: list[dict[str, Any]]) -> str:
     """The README with the block made anew."""
     before, _, rest = text.partition(START)
-    return before + block(rows) + rest.partition(END)[2]
+    return before + block(rows, unseen) + rest.partition(END)[2]
+
+
+def picture() -> str:
+    """Seen and unseen mentions of the full-protocol runs, as SVG."""
+    rows = []
+    for part in ("seen", "unseen"):
+        for row in reported("--slice", part):
+            if row["source"] == "run" and not row["variant"]:
+                name = f"{row['model']}, {row['task']}"
+                rows.append({"model": name, "part": f"{part} mentions", "score": 100 * row["mean"]})
+    drawn = charts.parts(rows).properties(width=420)
+    return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["collect"] and len(sys.argv) == 3:
         print(f"{collect(Path(sys.argv[2]))} runs more in {RESULTS.name}/runs")
     elif sys.argv[1:] == ["readme"]:
-        README.write_text(readme(README.read_text(encoding="utf-8"), reported()), encoding="utf-8")
+        README.write_text(
+            readme(README.read_text(encoding="utf-8"), reported(), reported("--slice", "unseen")),
+            encoding="utf-8",
+        )
+    elif sys.argv[1:] == ["picture"]:
+        PICTURE.write_text(picture(), encoding="utf-8")
     else:
         sys.exit(__doc__)

@@ -66,15 +66,24 @@ def test_the_files_hold_no_text_and_are_small() -> None:
 
 def test_the_readme_is_what_the_runs_give() -> None:
     text = shipped.README.read_text(encoding="utf-8")
-    assert shipped.readme(text, shipped.reported()) == text, (
+    unseen = shipped.reported("--slice", "unseen")
+    assert shipped.readme(text, shipped.reported(), unseen) == text, (
         "python -m tests.benchmarks.shipped readme"
     )
     rows = [
-        line for line in shipped.block(shipped.reported()).splitlines() if line.startswith("| ")
+        line
+        for line in shipped.block(shipped.reported(), unseen).splitlines()
+        if line.startswith("| ")
     ][1:]
     assert len(rows) <= shipped.MOST_ROWS
     assert "| all-MiniLM-L6-v2, this code | 73.8 ±3.6 |" in "\n".join(rows)
     assert "small" not in "".join(rows)
+
+
+def test_the_picture_of_unseen_mentions_is_what_the_runs_give() -> None:
+    assert shipped.PICTURE.read_text(encoding="utf-8") == shipped.picture(), (
+        "python -m tests.benchmarks.shipped picture"
+    )
 
 
 def test_the_page_is_what_the_studies_gave() -> None:

@@ -45,6 +45,12 @@ Averaging = Annotated[
     Literal["paper", "macro", "micro", "weighted"],
     typer.Option("--average", help="paper: each task's published one."),
 ]
+SliceName = Annotated[
+    Literal["seen", "unseen", "rare", "frequent", "clean"] | None,
+    typer.Option(
+        "--slice", help="Of seen or unseen mentions, rare or frequent labels, clean documents."
+    ),
+]
 Tasks = Annotated[
     list[str],
     typer.Option(

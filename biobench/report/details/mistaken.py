@@ -27,10 +27,13 @@ from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import grid, html_page, html_table
-from biobench.report.rescore import run_data
+from biobench.report.rescore import RunTextReader, run_data
 from biobench.report.results import Results
+from biobench.report.slices import slice_part
 from biobench.schema.document import Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
+from biobench.score.counting import Item
+from biobench.score.slices import Part
 
 AROUND = 40
 """Characters of context on each side of a mention."""
@@ -78,13 +81,16 @@ def read_mistakes(
     *,
     seed: int | None = None,
     data_dir: str | Path | None = None,
+    slice: str | None = None,
 ) -> Mistakes:
     """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed
     unless one is named.
 
     Texts come from the data below `data_dir`, where they are those of the run; data under an
-    agreement stays without. Raises UsageError where there is no such run, DataUnavailableError
-    where the gold itself is under an agreement and not at hand, StoreError for damaged predictions.
+    agreement stays without. slice: only mentions and labels of this part of the gold
+    (`score.slices.SLICES`), which needs the data. Raises UsageError where there is no such run or
+    slice, DataUnavailableError where the gold itself is under an agreement and not at hand,
+    StoreError for damaged predictions.
     """
     is_file = task.endswith((".yaml", ".yml"))
     name = load_task(task).spec.id if is_file else task
@@ -123,8 +129,32 @@ def read_mistakes(
         ]
         predictions = [Prediction(document, labels=labels) for document, labels in first.items()]
     judged = judge(gold, predictions)
+    if slice is not None:
+        part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
+        judged = judged_on(judged, part)
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
     return Mistakes(group.model, name, record.seed, group.seeds, tuple(judged), texts, why)
+
+
+def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocument]:
+    """What was judged of a part of the gold; documents of which nothing is left go."""
+    document_of = {document.id: document for document in part.documents}
+    of_part = []
+    for one in judged:
+        document = document_of.get(one.document.id)
+        if document is None:
+            continue
+        marks = tuple(mark for mark in one.marks if part.has(document, _item(mark)))
+        if marks:
+            of_part.append(replace(one, marks=marks))
+    return sorted(of_part, key=lambda one: (-one.wrong, one.document.id))
+
+
+def _item(mark: Mark) -> Item:
+    """What decides the mark's slice: the gold, or the false prediction."""
+    span = mark.gold or mark.predicted
+    assert span is not None
+    return span.label, span.start, span.end
 
 
 def _group(results: Results, model: str, task: str) -> RunGroup:
