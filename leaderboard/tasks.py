@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -10,9 +11,12 @@ import streamlit as st
 from biobench.report import charts
 from biobench.report.escape import plain
 from biobench.report.frame import build
-from biobench.report.groups import RunGroup
+from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import labels
+from biobench.report.results import Results
+from biobench.report.row import Row
+from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
 from leaderboard import page
 from leaderboard.ranking import Entry, ranking, view_of, views
@@ -59,7 +63,9 @@ def show() -> None:
                 f"{average}, percent.{page.literal(words)} Runs under another protocol have no "
                 f"rank."
             )
-            _scores(task, entries[:count])
+            slices = slice_rows(loaded, task)
+            _scores(task, entries[:count], slices)
+            _seen_and_unseen(slices)
     _card(info)
     groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
     if groups:
@@ -73,18 +79,61 @@ def show() -> None:
     page.show_notes("Notes", build(loaded, "paper", tasks=[task]).notes)
 
 
-def _scores(task: str, entries: Sequence[Entry]) -> None:
+SliceRows = Mapping[tuple[str, str, Source], Mapping[str, Row]]
+"""(model, variant, source) -> slice -> its row."""
+
+
+def slice_rows(loaded: Results, task: str) -> SliceRows:
+    """The scores on seen and on unseen mentions of every line that has both."""
+    groups = tuple(
+        group
+        for group in loaded.groups
+        if group.task == task and all({"seen", "unseen"} <= b.slices.keys() for b in group.briefs)
+    )
+    if not groups:
+        return {}
+    of_line: dict[tuple[str, str, Source], dict[str, Row]] = {}
+    for name in ("seen", "unseen"):
+        part = sliced(replace(loaded, groups=groups), name)
+        for row in build(part, "paper", tasks=[task]).rows:
+            of_line.setdefault(row.line, {})[name] = row
+    return of_line
+
+
+def _seen_and_unseen(slices: SliceRows) -> None:
+    if not slices:
+        return
+    st.subheader("Seen and unseen mentions")
+    st.caption(
+        "Seen: the training documents hold the mention's text. New mentions tell encoders apart; "
+        "the training dictionary finds none of them."
+    )
+    best = sorted(slices.items(), key=lambda item: -item[1]["unseen"].mean)[:MOST_LINES]
+    names = list(labels([page.key_of(line) for line, _ in best]).values())
+    marks = [
+        {"model": plain(name), "part": part, "score": 100 * row.mean}
+        for name, (_, rows) in zip(names, best, strict=True)
+        for part, row in rows.items()
+    ]
+    page.draw(charts.parts(marks, page.ink()), "Score on seen and on unseen mentions, by model")
+
+
+def _scores(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
     names = shown_names(entries)
-    table = [
-        {
+    table = []
+    for e in entries:
+        cells: dict[str, str | float | None] = {
             "#": str(e.rank) if e.rank else None,
             "score": page.score(e.cells[task]),
             "model": page.link_to("models", "model", entry_key(e), names[e.name]),
             "seeds": str(e.cells[task].n_seeds or "–"),
             "result": result_of(e),
         }
-        for e in entries
-    ]
+        parts = slices.get(e.cells[task].line, {})
+        if slices:
+            cells["seen"] = 100 * parts["seen"].mean if parts else None
+            cells["unseen"] = 100 * parts["unseen"].mean if parts else None
+        table.append(cells)
     page.show_table(
         pd.DataFrame(table),
         config={

@@ -173,7 +173,7 @@ def picture() -> str:
         for row in reported("--slice", part):
             if row["source"] == "run" and not row["variant"]:
                 name = f"{row['model']}, {row['task']}"
-                rows.append({"model": name, "part": f"{part} mentions", "score": 100 * row["mean"]})
+                rows.append({"model": name, "part": part, "score": 100 * row["mean"]})
     drawn = charts.parts(rows).properties(width=420)
     return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
 

@@ -153,6 +153,19 @@ def test_a_task_page_shows_thirty_lines_and_all_on_demand(monkeypatch, tmp_path)
     assert any("Deviations" in e.label for e in app.expander)
 
 
+def test_a_task_page_shows_seen_and_unseen_mentions_as_the_report_does(monkeypatch, stores):
+    app = open_app(monkeypatch, stores["shipped"], "tasks", task="ncbi_disease")
+    table = next(f.value for f in app.dataframe if "unseen" in f.value.columns)
+    unseen = build(stores["shipped"], "paper", tasks=["ncbi_disease"], slice="unseen")
+    (row,) = (r for r in unseen.rows if (r.model, r.variant) == ("all-MiniLM-L6-v2", ""))
+    shown = table[table["model"].str.contains("all-MiniLM-L6-v2")].iloc[0]
+    assert shown["unseen"] == pytest.approx(100 * row.mean)
+    assert shown["unseen"] < shown["seen"]
+    assert "Seen and unseen mentions" in [heading.value for heading in app.subheader]
+    other = open_app(monkeypatch, stores["shipped"], "tasks", task="gad")
+    assert "Seen and unseen mentions" not in [heading.value for heading in other.subheader]
+
+
 def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad")
     confusion = app.dataframe[0].value.set_index("gold")
