@@ -9,15 +9,16 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from biobench.data.catalog import load_task
-from biobench.data.load import load_folds
+from biobench.data.load import load_folds, subset
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain, words
 from biobench.report.tasks import NEEDLE, shipped
-from biobench.schema.document import Document, TaskData
+from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
-from biobench.score import ScoreError, scored
+from biobench.score import ScoreError, parts_of, scored
+from biobench.score.slices import slice_scores
 from biobench.store import Store
 from biobench.store.statements import statement_on
 from biobench.store.tables import under_aliases
@@ -221,6 +222,34 @@ def _problems(
         differing(row, theirs[label]) for label, row in mine.items()
     ):
         yield error("S03", where, "the predictions do not give the numbers of its labels")
+    yield from _slice_problems(record, where, data, gold, predictions)
+
+
+def _slice_problems(
+    record: RunRecord,
+    where: str,
+    data: TaskData | None,
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+) -> Iterator[Check]:
+    """Scores on slices that the predictions do not give, or that nothing here can show.
+
+    gold: with texts where `data` is at hand, under the names that the predictions use. Records may
+    have no slices.
+    """
+    if not record.slices:
+        return
+    if data is None:
+        what = "its scores on slices are the submitter's word: only the corpus shows them"
+        yield Check("S04", "warning", where, what)
+        return
+    recipe = load_task(record.task.id, record.overrides).spec.training
+    trained_on = subset(data.train, recipe.train_fraction, recipe.train_documents)
+    computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
+    for name, claimed in record.slices.items():
+        own = computed.get(name)
+        if own is None or own.gold != claimed.gold or differing(claimed.scores, own.scores):
+            yield error("S04", where, f"the predictions do not give the scores on {name[:40]}")
 
 
 def _copies(answers: Sequence[Answers], earlier: EarlierRuns | None) -> list[Check]:

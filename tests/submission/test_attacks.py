@@ -19,7 +19,7 @@ from biobench.data.hashing import task_identity
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.export.formats import export
 from biobench.schema.document import Document, Prediction, Span
-from biobench.score import oracle
+from biobench.score import oracle, parts_of, scored
 from biobench.store import Brief, Store
 from biobench.store.tables import redacted
 from biobench.submission.content import check_predictions
@@ -78,6 +78,20 @@ def test_an_honest_submission_is_packed_whole_and_scored_again(packed, monkeypat
     bad = call(monkeypatch, capfd, "verify-submission", folder)
     assert (bad.status, bad.out.splitlines()[0]) == (1, "M01 error: submission.json: is missing")
     assert call(monkeypatch, capfd, "verify-submission").status == 2
+
+
+def test_scores_on_slices_may_stand_in_a_submission(packed):
+    data = demo_data()
+    for path in (packed / "runs" / "demo_topic").glob("*.json"):
+        store = Store(packed)
+        stored = store.get("demo_topic", path.stem)
+        parts = parts_of(stored.task.type, data.train, data.test)
+        after = scored(stored, *store.load_predictions(stored), parts)
+        assert {"frequent", "clean"} <= after.slices.keys()
+        store.update(after)
+    relist(packed)
+    verification = examine(packed)
+    assert verification.accepted, verification.checks
 
 
 def test_packing_refuses_what_it_cannot_do(packed, tmp_path):
@@ -160,6 +174,14 @@ LIES: dict[str, tuple[Changes, str]] = {
     "another number of a label": (
         lambda r: next(iter(r["per_label"].values())).update(invented=0.5),
         "S03",
+    ),
+    "a slice": (
+        lambda r: r.update(slices={"clean": {"gold": 3, "scores": {"micro_f1": 1.0}}}),
+        "S04",
+    ),
+    "a slice of an unknown name": (
+        lambda r: r.update(slices={"lucky": {"gold": 3, "scores": {"micro_f1": 1.0}}}),
+        "S04",
     ),
     "no parameters": (lambda r: r["model"].update(parameters=0), "R02"),
     "oracle of 7": (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
