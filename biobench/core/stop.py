@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 STOPPED_EXIT = 75
 """Exit status of a command that was asked to stop and can be continued (EX_TEMPFAIL of sysexits.h).
@@ -14,7 +15,9 @@ STOPPED_EXIT = 75
 
 
 class StopFlag:
-    """Set by SIGTERM or SIGUSR1 (what clusters send before they take a machine away)."""
+    """Set by SIGTERM or SIGUSR1 (what clusters send before they take a machine away), and by
+    Ctrl-C. A further Ctrl-C ends the work at once, by KeyboardInterrupt.
+    """
 
     def __init__(self) -> None:
         self.set = False
@@ -32,16 +35,22 @@ class StopFlag:
             yield self
             return
 
-        def ask(*_: object) -> None:
+        def ask(number: int, frame: FrameType | None) -> None:
+            if number == signal.SIGINT and self.set:
+                signal.default_int_handler(number, frame)
             self.set = True
             if logger is not None:
+                again = "; Ctrl-C once more ends at once" if number == signal.SIGINT else ""
                 logging.getLogger(logger).warning(
-                    "stop requested: finishing the current step, then saving"
+                    "stop requested: finishing the current step, then saving%s", again
                 )
             if self._at_once:
                 raise RunStoppedError
 
-        signals = (signal.SIGTERM, signal.SIGUSR1)
+        signals = [signal.SIGTERM, signal.SIGUSR1]
+        # a background job of a shell ignores Ctrl-C, and so does a worker, whose parent hears it
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signals.append(signal.SIGINT)
         before = [signal.signal(s, ask) for s in signals]
         try:
             yield self

@@ -116,6 +116,10 @@ def run_workers(
             processes.append(process)
             pipes.append(here)
         results = _listen(pipes, stored, len(plan.items), reporter, processes)
+    except KeyboardInterrupt:  # asked to end at once, not to save
+        for process in processes:
+            process.kill()
+        raise
     except BaseException:
         for process in processes:
             process.terminate()

@@ -87,7 +87,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
 
     results = tmp_path / "results"
     state = results / "locks" / "demo_ner" / f"{expected.key}.state"
-    for _ in range(2):
+    for how, status in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 75)):
         child = launcher.start(*one(results))
         before = state.stat().st_mtime_ns if state.exists() else 0
         until = time.monotonic() + PATIENCE
@@ -95,8 +95,8 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
             not state.exists() or state.stat().st_mtime_ns == before
         ) and time.monotonic() < until:
             time.sleep(0.001)
-        os.kill(child.pid, signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL, "the run ended before it was killed"
+        os.kill(child.pid, how)
+        assert child.wait() == status, "the run ended before it was stopped"
     assert finished(results) == {}
 
     planned = launcher.start(*one(results, "--dry-run"))
@@ -190,13 +190,13 @@ def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
         "--device",
         "cpu",
         "--set",
-        "training.epochs=400",
+        "training.epochs=4000",
     )
     where = ("--parallel", str(workers), "--no-gate", "--results-dir", tmp_path / "results")
     child = launcher.start("run", tiny, *options, *where)
     try:
         wait_for(lambda: len(beats()) == child.err.read_text().count("started") == workers, child)
-        time.sleep(1.0)  # the first steps
+        wait_for(lambda: all(claims.read_heartbeat(beat).step for beat in beats()), child)
         running = [
             row for row in biobench("status", "--json").json()["runs"] if row["state"] == "running"
         ]
