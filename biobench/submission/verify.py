@@ -5,8 +5,10 @@ would lead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_folds, subset
@@ -20,7 +22,7 @@ from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, parts_of, scored
 from biobench.score.slices import slice_scores
 from biobench.store import Store
-from biobench.store.statements import statement_on
+from biobench.store.statements import Draw, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
 from biobench.submission.content import check_predictions
@@ -51,86 +53,149 @@ def examine(
         checks += of_manifest
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
-    store, records, sound = Store(folder), list[RunRecord](), set[str]()
-    for path in sorted(folder.glob("runs/*/*.json")):
-        try:
-            if (record := store.get(path.parent.name, path.stem)) is None:
-                continue
-        except StoreError as problem:
-            checks.append(error("R01", path.relative_to(folder).as_posix(), problem.what))
-            continue
-        of_run = check_record(record, manifest.model)
-        checks += of_run
-        records.append(record)
-        sound |= set() if is_refused(of_run) else {record.key}
-    if not records and not is_refused(checks):
+    submitted = read_records(folder, manifest.model)
+    checks += submitted.checks
+    if not submitted.records and not is_refused(checks):
         checks.append(error("R01", "runs", "holds no record"))
-    records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
-    answers, rescored = list[Answers](), set[str]()
-    for task, runs in groupby((r for r in records if r.key in sound), key=lambda r: r.task.id):
-        folds, missing = list[TaskData](), ""
-        try:
-            folds = load_folds(load_task(task), data_dir)
-        except (DataUnavailableError, DataFormatError) as problem:
-            missing = problem.what
-        for record in runs:
-            data = (
-                folds[0 if record.resampling is None else record.resampling.fold] if folds else None
-            )
-            if data is not None and data.source != record.task.source:
-                missing = f"it is of source {data.source}, the runs are of {record.task.source}"
-                data = None
-            problems = check_run(store, record, data, answers)
-            checks += problems
-            rescored |= set() if problems or data is None else {record.key}
-        if missing:
-            missing = f"not scored again, the data is not available: {missing}"
-            checks.append(Check("D03", "warning", f"runs/{task}", missing))
+    scored_again = score_again(submitted, data_dir)
+    checks += scored_again.checks
     earlier, statement = None, None
     if against is not None:
-        earlier = EarlierRuns(Path(against), folder, {record.task.id for record in records})
+        tasks = {record.task.id for record in submitted.records}
+        earlier = EarlierRuns(Path(against), folder, tasks)
         try:
             statement = statement_on(folder, Path(against))
         except StoreError as problem:
             checks.append(Check("W03", "warning", "statements", problem.what))
-    checks += _copies(answers, earlier)
+    checks += _copies(scored_again.answers, earlier)
     # what another repository says of its own draws proves nothing here
     draws = () if statement is None or statement.foreign is not None else statement.draws
-    for d in draws:
-        if not d.agrees:
-            what = (
-                f"seed {d.seed}, which a maintainer drew, gave {100 * d.score:.2f}: the "
-                f"submitted seeds promise "
-            )
-            what += f"{100 * d.low:.2f} to {100 * d.high:.2f}, and its answers are compared too"
-            checks.append(error("W02", f"runs/{d.task}", what))
-    for lead in leading(records, None if earlier is None else earlier.briefs):
-        if lead[:3] not in {(d.task, d.task_hash, d.track) for d in draws if d.agrees}:
-            what = (
-                f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw` by a "
-                f"maintainer"
-            )
-            checks.append(Check("W01", "person", f"runs/{lead.task}", what))
-    checks += _together(records)
-    states = []
-    for r in records:
-        places = (
-            f"runs/{r.task.id}",
-            f"runs/{r.task.id}/{r.key}.json",
-            f"runs/{r.task.id}/{r.key}.parquet",
-        )
-        grades = {check.grade for check in checks if check.where in places}
-        proved: State = "verified" if r.key in rescored else "consistent"
-        state: State = (
-            "refused" if "error" in grades else "person" if "person" in grades else proved
-        )
-        states.append(RunState(r.task.id, r.key, r.seed, state, r.key in rescored))
-    waits = any(check.code == "W01" for check in checks)
-    reproduced = statement is not None and statement.proved and not waits
-    checks = list(dict.fromkeys(map(_printable, checks)))
+    checks += map(_denied, (draw for draw in draws if not draw.agrees))
+    leads = _unproved_leads(submitted.records, earlier, draws)
+    checks += leads
+    checks += _together(submitted.records)
+    states = [
+        _state_of(record, checks, rescored=record.key in scored_again.keys)
+        for record in submitted.records
+    ]
+    reproduced = statement is not None and statement.proved and not leads
+    printed = dict.fromkeys(map(_printable, checks))
     return Verification(
-        str(folder), plain(manifest.model), tuple(checks), tuple(states), reproduced
+        str(folder), plain(manifest.model), tuple(printed), tuple(states), reproduced
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedRuns:
+    """The records of a submission, in order. sound: keys of those in which nothing contradicts
+    itself. checks: what was found in them.
+    """
+
+    store: Store
+    records: list[RunRecord]
+    sound: set[str]
+    checks: list[Check]
+
+
+def read_records(folder: Path, model: str) -> SubmittedRuns:
+    """Every record that can be read, held against the spec that it names.
+
+    model: its name in the manifest.
+    """
+    runs = SubmittedRuns(Store(folder), [], set(), [])
+    for path in sorted(folder.glob("runs/*/*.json")):
+        try:
+            record = runs.store.get(path.parent.name, path.stem)
+        except StoreError as problem:
+            where = path.relative_to(folder).as_posix()
+            runs.checks.append(error("R01", where, problem.what))
+            continue
+        if record is None:
+            continue
+        of_run = check_record(record, model)
+        runs.checks.extend(of_run)
+        runs.records.append(record)
+        if not is_refused(of_run):
+            runs.sound.add(record.key)
+    runs.records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
+    return runs
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAgain:
+    """What the predictions of sound records give. keys: of the runs that were scored on the data,
+    with the claimed result. answers: what each run answered, for the search of copies.
+    """
+
+    keys: set[str]
+    answers: list[Answers]
+    checks: list[Check]
+
+
+def score_again(submitted: SubmittedRuns, data_dir: str | Path | None) -> ScoredAgain:
+    """Every sound run, on the data where it is at hand, else on the gold in its own file."""
+    again = ScoredAgain(set(), [], [])
+    sound = [record for record in submitted.records if record.key in submitted.sound]
+    for task, runs in groupby(sound, key=lambda record: record.task.id):
+        folds, missing = _folds(task, data_dir)
+        for record in runs:
+            fold = 0 if record.resampling is None else record.resampling.fold
+            data = folds[fold] if folds else None
+            if data is not None and data.source != record.task.source:
+                missing = f"it is of source {data.source}, the runs are of {record.task.source}"
+                data = None
+            problems = check_run(submitted.store, record, data, again.answers)
+            again.checks.extend(problems)
+            if data is not None and not problems:
+                again.keys.add(record.key)
+        if missing:
+            what = f"not scored again, the data is not available: {missing}"
+            again.checks.append(Check("D03", "warning", f"runs/{task}", what))
+    return again
+
+
+def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]:
+    """The task's data, one a fold, and why there is none."""
+    try:
+        return load_folds(load_task(task), data_dir), ""
+    except (DataUnavailableError, DataFormatError) as problem:
+        return [], problem.what
+
+
+def _denied(draw: Draw) -> Check:
+    """W02: a maintainer's draw contradicts the submission."""
+    what = (
+        f"seed {draw.seed}, which a maintainer drew, gave {100 * draw.score:.2f}: the submitted "
+        f"seeds promise {100 * draw.low:.2f} to {100 * draw.high:.2f}, and its answers are "
+        "compared too"
+    )
+    return error("W02", f"runs/{draw.task}", what)
+
+
+def _unproved_leads(
+    records: Sequence[RunRecord], earlier: EarlierRuns | None, draws: Sequence[Draw]
+) -> list[Check]:
+    """W01: what would lead without an agreeing draw of a maintainer."""
+    proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
+    waiting = "waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
+    return [
+        Check("W01", "person", f"runs/{lead.task}", f"{lead.what}: {waiting}")
+        for lead in leading(records, None if earlier is None else earlier.briefs)
+        if lead[:3] not in proved
+    ]
+
+
+def _state_of(record: RunRecord, checks: Sequence[Check], *, rescored: bool) -> RunState:
+    """How far a run is proved, by the findings on its task and on its files."""
+    task, key = record.task.id, record.key
+    places = (f"runs/{task}", f"runs/{task}/{key}.json", f"runs/{task}/{key}.parquet")
+    grades = {check.grade for check in checks if check.where in places}
+    state: State = "verified" if rescored else "consistent"
+    if "person" in grades:
+        state = "person"
+    if "error" in grades:
+        state = "refused"
+    return RunState(task, key, record.seed, state, rescored)
 
 
 def _printable(check: Check) -> Check:
@@ -167,62 +232,95 @@ def _problems(
     store: Store, record: RunRecord, where: str, data: TaskData | None, answers: list[Answers]
 ) -> Iterator[Check]:
     """Only the first is asked for: each check relies on those before it."""
-    task, window = record.task, record.windows.max_length
     if data is not None:
-        if data.hash != task.data_hash:
-            yield error("D02", where, "was made on other data than the data here")
-        facts = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
-        folds = record.resampling
-        if facts != (
-            task.gold_labels,
-            task.labels,
-            task.test_documents,
-            record.unexpressed_gold,
-        ) or (folds is not None and len(data.train) != folds.train_documents):
-            yield error(
-                "D01",
-                where,
-                "labels, numbers of documents or lost mentions are not those of the data",
-            )
+        yield from _data_problems(record, where, data)
     stored, predictions = store.stored_predictions(record)
     yield from check_predictions(record, where, stored, predictions)
-    if len({d.id for d in stored}) < len(stored):
+    yield from _number_problems(record, where, stored, predictions)
+    gold = stored
+    if data is not None:
+        gold = within_window(data.test, record.windows.max_length)
+        if record.redacted:
+            gold = under_aliases(gold)
+        yield from _gold_problems(record, where, stored, gold, predictions)
+    answers.append(answers_of(record, gold, predictions))
+    if record.redacted and data is None:
+        return  # its gold is nowhere to be had
+    yield from _score_problems(record, where, gold, predictions)
+    yield from _slice_problems(record, where, data, gold, predictions)
+
+
+def _data_problems(record: RunRecord, where: str, data: TaskData) -> Iterator[Check]:
+    """What the record says of its data that is not so."""
+    task, folds = record.task, record.resampling
+    if data.hash != task.data_hash:
+        yield error("D02", where, "was made on other data than the data here")
+    here = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
+    claimed = (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold)
+    other_fold = folds is not None and len(data.train) != folds.train_documents
+    if here != claimed or other_fold:
+        what = "labels, numbers of documents or lost mentions are not those of the data"
+        yield error("D01", where, what)
+
+
+def _number_problems(
+    record: RunRecord,
+    where: str,
+    stored: Sequence[Document],
+    predictions: Sequence[Prediction],
+) -> Iterator[Check]:
+    """Documents that are missing or twice."""
+    task = record.task
+    if len({document.id for document in stored}) < len(stored):
         yield error("S02", where, "a document is there twice")
     # a needle run scores the lengths that its window holds, and no others
     if len(stored) != task.test_documents and task.type != NEEDLE:
         yield error("D01", where, "the number of documents is not that of its gold")
     if len(predictions) != len(stored):
         yield error("S02", where, f"{len(stored) - len(predictions)} documents lack a prediction")
-    gold = stored
-    if data is not None:
-        fits = within_window(data.test, window)
-        gold = under_aliases(fits) if record.redacted else fits
-        lengths = {d.id: len(d.text) for d in gold}
-        truths = [
-            {(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in one}
-            for one in (stored, gold)
-        ]
-        if lengths.keys() != {d.id for d in stored} or (
-            not record.redacted and truths[0] != truths[1]
-        ):
-            yield error("D01", where, "its documents or their gold are not those of the data")
-        if any(p.spans and max(s.end for s in p.spans) > lengths[p.document] for p in predictions):
+
+
+def _gold_problems(
+    record: RunRecord,
+    where: str,
+    stored: Sequence[Document],
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+) -> Iterator[Check]:
+    """What the file holds otherwise than the data. gold: of the data."""
+    lengths = {document.id: len(document.text) for document in gold}
+    same_documents = lengths.keys() == {document.id for document in stored}
+    same_gold = record.redacted or _truths(stored) == _truths(gold)
+    if not (same_documents and same_gold):
+        yield error("D01", where, "its documents or their gold are not those of the data")
+    for prediction in predictions:
+        if any(span.end > lengths[prediction.document] for span in prediction.spans):
             yield error("P01", where, "holds spans that end beyond the text")
-    answers.append(answers_of(record, gold, predictions))
-    if record.redacted and data is None:
-        return  # its gold is nowhere to be had
-    labels = {s.label for d in gold for s in d.spans} | {label for d in gold for label in d.labels}
-    if not is_numeric(task.type) and set(task.gold_labels) != labels:  # a number is no label
+
+
+def _truths(documents: Sequence[Document]) -> set[Any]:
+    return {(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in documents}
+
+
+def _score_problems(
+    record: RunRecord,
+    where: str,
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+) -> Iterator[Check]:
+    """Scores and labels that the predictions do not give."""
+    labels = {span.label for d in gold for span in d.spans}
+    labels |= {label for d in gold for label in d.labels}
+    if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
         yield error("D01", where, "the labels with gold are not those of its gold")
     after = scored(record, gold, predictions)
     if names := differing(record.scores, after.scores):
         yield error("S01", where, f"the predictions do not give the claimed {', '.join(names[:5])}")
-    mine, theirs = record.per_label, after.per_label
-    if mine.keys() != theirs.keys() or any(
-        differing(row, theirs[label]) for label, row in mine.items()
+    claimed, computed = record.per_label, after.per_label
+    if claimed.keys() != computed.keys() or any(
+        differing(row, computed[label]) for label, row in claimed.items()
     ):
         yield error("S03", where, "the predictions do not give the numbers of its labels")
-    yield from _slice_problems(record, where, data, gold, predictions)
 
 
 def _slice_problems(

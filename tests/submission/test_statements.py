@@ -65,6 +65,7 @@ def invent(results: Path) -> None:
             raw = chance.random(len(labels)) + 2.0 * np.array([name == label for name in labels])
             scores = tuple(round(float(x), 6) for x in raw / raw.sum())
             invented.append(replace(p, labels=(label,), label_scores=scores))
+        made = made.model_copy(update={"slices": {}})
         store.save(scored(made, gold, invented), gold, invented)
 
 
