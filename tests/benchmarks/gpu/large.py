@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.gpu.material import LARGE
-from tests.benchmarks.gpu.pretraining import measure_pretraining
+from tests.benchmarks.gpu.pretrain import measure_pretraining
 from tests.benchmarks.gpu.setting import Measurement, Setting
 
 
