@@ -219,6 +219,13 @@ def test_lengths_are_drawn_from_the_stored_quantiles() -> None:
         assert quantiles[0] <= min(lengths) <= max(lengths) <= quantiles[-1]
 
 
+def test_the_kernels_are_proved_on_many_words() -> None:
+    from biobench.core.tokenizer import probe_ids
+    from tests.benchmarks.gpu.material import words_tokenizer
+
+    assert len(probe_ids(words_tokenizer(512))) > 10
+
+
 def test_a_device_is_busy_where_spans_cover_it_and_overlaps_count_once() -> None:
     from tests.benchmarks.gpu.clock import covered
 
