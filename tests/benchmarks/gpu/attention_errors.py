@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -44,47 +44,28 @@ Pair = tuple[Tensor, Tensor]
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Kernel by kernel; flex attention compiles longest and comes last."""
-    kernels = windows.KERNELS
-    for name in (BASE, BERT):
-        for kernel in (*kernels, None):
-            yield fine_tuning(setting, name, kernel)
-        for direction in ("clm", "mlm"):
-            yield pretraining(setting, name, direction, "dense", ())
-            for kernel in kernels:
-                yield pretraining(setting, name, direction, kernel.name, (kernel,))
-            if setting.device == "cuda":
-                for label, backend in FUSED.items():
-                    yield pretraining(setting, name, direction, label, kernels[:1], backend)
-    for kernel in (*(k for k in kernels if k.drops), None):
-        yield f"dropout, {name_of(kernel)}", lambda k=kernel: dropout_error(setting, k)
-    if setting.device == "cuda":  # flex attention has no gradients on a CPU
-        yield fine_tuning(setting, BASE, flex_kernel())
-        yield pretraining(setting, BASE, "clm", "flex", (flex_kernel(),))
-
-
-def name_of(kernel: Kernel | None) -> str:
-    """The kernel's, or that of the padded batch, which needs none."""
-    return kernel.name if kernel else "padded batch"
-
-
-def fine_tuning(setting: Setting, name: str, kernel: Kernel | None) -> Measurement:
-    """A row of `fine_tuning_errors`."""
-    label = f"fine-tuning {name}, {name_of(kernel)}"
-    return label, lambda: fine_tuning_errors(setting, name, kernel)
-
-
-def pretraining(
-    setting: Setting,
-    name: str,
-    direction: str,
-    label: str,
-    kernels: Sequence[Kernel],
-    backend: SDPBackend | None = None,
-) -> Measurement:
-    """A row of `pretraining_errors`."""
-    row = f"pretraining {name} {direction}, {label}"
-    causal = direction == "clm"
-    return row, lambda: pretraining_errors(setting, name, causal, kernels, backend)
+    on_gpu = setting.device == "cuda"
+    kernels = {kernel.name: kernel for kernel in windows.KERNELS}
+    ways: dict[str, tuple[Any, ...]] = {"dense": ((), None)}
+    ways |= {name: ((kernel,), None) for name, kernel in kernels.items()}
+    if on_gpu:
+        ways |= {name: (windows.KERNELS[:1], backend) for name, backend in FUSED.items()}
+    packed_ways = {**kernels, "padded batch": None}
+    for model in (BASE, BERT):
+        for name, kernel in packed_ways.items():
+            row = f"fine-tuning {model}, {name}"
+            yield row, partial(fine_tuning_errors, setting, model, kernel)
+        for causal in (True, False):
+            for name, way in ways.items():
+                row = f"pretraining {model}, causal {causal}, {name}"
+                yield row, partial(pretraining_errors, setting, model, causal, *way)
+    for name, kernel in packed_ways.items():
+        if kernel is None or kernel.drops:
+            yield f"dropout, {name}", partial(dropout_error, setting, kernel)
+    if on_gpu:  # flex attention has no gradients on a CPU
+        flex = flex_kernel()
+        yield "fine-tuning, flex", partial(fine_tuning_errors, setting, BASE, flex)
+        yield "pretraining, flex", partial(pretraining_errors, setting, BASE, True, (flex,), None)
 
 
 def fine_tuning_errors(setting: Setting, name: str, kernel: Kernel | None) -> dict[str, Any]:

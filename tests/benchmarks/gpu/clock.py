@@ -48,7 +48,7 @@ class Clock:
         return [1000 * (after - before) for before, after in pairwise(self.marks)]
 
 
-Train = Callable[[Clock], None]
+Train = Callable[[Clock], object]
 """Trains the same steps on each call, and ticks after each."""
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ TOY = (
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Whole runs, then losses, then attention by attention."""
-    yield "a run from end to end, twice", lambda: whole_run(setting)
-    yield "pretraining, stopped and resumed", lambda: resumed_pretraining(setting)
-    yield "twenty losses in fp32 against the host", lambda: loss_errors(setting)
-    yield "two runs in bf16", lambda: repeated_run(setting)
+    yield "a run from end to end, twice", partial(whole_run, setting)
+    yield "pretraining, stopped and resumed", partial(resumed_pretraining, setting)
+    yield "twenty losses in fp32 against the host", partial(loss_errors, setting)
+    yield "two runs in bf16", partial(repeated_run, setting)
     yield from attention_errors.measurements(setting)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
         "span head, 512 words": (BASE, span, [setting.pick(514, 22)] * count),
     }
     for name, task in lengths.items():
-        yield name, lambda t=task: measure_task(setting, *t)
+        yield name, partial(measure_task, setting, *task)
 
 
 def measure_task(setting: Setting, model: str, task: str, lengths: list[int]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
@@ -24,18 +25,18 @@ ADDITIONS = 1000
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Versions, bandwidth, matrix products, launches."""
     device = torch.device(setting.device)
-    yield "versions", lambda: versions(device)
-    yield "copy", lambda: copy_speed(setting, device)
+    yield "versions", partial(versions, device)
+    yield "copy", partial(copy_speed, setting, device)
     size = setting.pick(8192, 256)
-    yield LARGE_PRODUCT, lambda: product_speed(size, size, size, device)
+    yield LARGE_PRODUCT, partial(product_speed, size, size, size, device)
+    tokens = setting.pick(65536, 256)
     for name in (BASE, LARGE):
         width, inner = SHAPES[name]["hidden_size"], SHAPES[name]["intermediate_size"]
         maps = {"qkv": (width, 3 * width), "out": (width, width)}
         maps |= {"up": (width, 2 * inner), "down": (inner, width)}
         for part, sizes in maps.items():
-            rows = setting.pick(65536, 256)
-            yield f"product {name} {part}", lambda n=rows, s=sizes: product_speed(n, *s, device)
-    yield "launches", lambda: launch_cost(device)
+            yield f"product {name} {part}", partial(product_speed, tokens, *sizes, device)
+    yield "launches", partial(launch_cost, device)
 
 
 def measured_flops(setting: Setting) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -26,19 +27,10 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
     """The library's plain way, the product's two, and then the library's best ones."""
     device, made_for = torch.device(setting.device), checkpoint(setting, BASE)
     prepared = sentences(setting, made_for)
-    for name, compiled, flat in (
-        ("HF eager", False, False),
-        ("ours plain", False, None),
-        ("ours compiled", True, None),
-        ("HF compiled", True, False),
-        ("HF compiled, flattened, varlen", True, True),
-    ):
-        if flat is None:
-            yield name, lambda c=compiled: measure_product(made_for, prepared, device, compiled=c)
-        else:
-            yield (
-                name,
-                lambda c=compiled, f=flat: measure_library(
-                    made_for, prepared, device, compiled=c, flat=f
-                ),
-            )
+    given = (made_for, prepared, device)
+    yield "HF eager", partial(measure_library, *given, compiled=False, flat=False)
+    yield "ours plain", partial(measure_product, *given, compiled=False)
+    yield "ours compiled", partial(measure_product, *given)
+    yield "HF compiled", partial(measure_library, *given, compiled=True, flat=False)
+    flattened = partial(measure_library, *given, compiled=True, flat=True)
+    yield "HF compiled, flattened, varlen", flattened

@@ -6,7 +6,8 @@ By the product's own preparation, batches and step, on windows of random tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -41,34 +42,28 @@ FLASH_FIRST = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, *attentio
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Both objectives as they are, then the switches on the causal one."""
+    base = partial(measure_pretraining, setting, BASE)
     for objective in ("clm", "mlm"):
-        yield objective, lambda o=objective: measure_pretraining(setting, BASE, o)
+        yield objective, partial(base, objective)
 
-    def switched(
-        *overrides: str,
-        inside: AbstractContextManager[Any] | None = None,
-        loss_compiled: bool = True,
-    ) -> dict[str, Any]:
-        with inside or nullcontext():
-            return measure_pretraining(
-                setting, BASE, "clm", *overrides, loss_compiled=loss_compiled
-            )
+    def inside(change: AbstractContextManager[Any], *overrides: str) -> dict[str, Any]:
+        with change:
+            return base("clm", *overrides)
 
-    flash = patch.object(attention, "ORDER", FLASH_FIRST)
-    flex = patch.object(attention, "KERNELS", (flex_kernel(),))
     plain = "engine.compile=false"
-    yield "clm, loss eager", lambda: switched(loss_compiled=False)
-    yield "clm, flash before cuDNN", lambda: switched(inside=flash)
+    flash_first = patch.object(attention, "ORDER", FLASH_FIRST)
+    yield "clm, loss eager", partial(base, "clm", loss_compiled=False)
+    yield "clm, flash before cuDNN", partial(inside, flash_first)
     for micro in setting.pick((4, 2), (4,)):
-        name = f"clm, {micro} windows a forward pass"
-        yield name, lambda m=micro: switched(f"batch.micro={m}")
-    yield "clm, layers and loss plain", lambda: switched(plain)
+        yield f"clm, {micro} windows a forward pass", partial(base, "clm", f"batch.micro={micro}")
+    yield "clm, layers and loss plain", partial(base, "clm", plain)
     if setting.device == "cuda":  # flex attention has no gradients on a CPU
-        yield "clm, windows by flex, layers and loss plain", lambda: switched(plain, inside=flex)
+        flex = patch.object(attention, "KERNELS", (flex_kernel(),))
+        yield "clm, windows by flex, layers and loss plain", partial(inside, flex, plain)
 
 
 class RandomWindows:
-    """A corpus of random tokens, the same on each reading."""
+    """A corpus of random tokens; a window is the same however many are read with it."""
 
     def __init__(self, length: int, vocabulary: int) -> None:
         self.length, self.vocabulary = length, vocabulary
@@ -78,9 +73,10 @@ class RandomWindows:
 
     def read(self, indices: np.ndarray) -> np.ndarray:
         """(windows, length) tokens."""
-        size = (len(indices), self.length)
-        generator = np.random.default_rng(indices.tolist())
-        return generator.integers(len(SPECIAL), self.vocabulary, size)
+        generators = (np.random.default_rng(int(index)) for index in indices)
+        return np.stack(
+            [rng.integers(len(SPECIAL), self.vocabulary, self.length) for rng in generators]
+        )
 
 
 def steps_by(

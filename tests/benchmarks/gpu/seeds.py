@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,7 +26,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
         pipes.append(here)
     plans = [pipe.recv() for pipe in pipes]  # sent once a process has compiled
     for count in counts:
-        yield f"{count} at once", lambda c=count: together(pipes[:c], plans)
+        yield f"{count} at once", partial(together, pipes[:count], plans)
 
 
 def together(pipes: Sequence[Connection], plans: Sequence[int]) -> dict[str, Any]:

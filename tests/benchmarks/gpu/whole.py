@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch._dynamo.utils import calculate_time_spent
@@ -50,7 +51,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
         return row
 
     for seed in range(1, setting.pick(5, 1) + 1):
-        yield f"seed {seed}", lambda s=seed: pair(s)
+        yield f"seed {seed}", partial(pair, seed)
     yield "means", lambda: {k: statistics.fmean(row[k] for row in rows) for k in rows[0]}
 
 
