@@ -76,6 +76,7 @@ def resumed_pretraining(setting: Setting) -> dict[str, Any]:
     parts: dict[str, Any] = {"out": folder / "parts", "overrides": overrides}
     stopped = api.pretrain("toy_detour", progress=stop, **parts)
     resumed = api.pretrain("toy_detour", progress="none", resume=True, **parts)
+    torch.set_float32_matmul_precision("highest")  # a pretraining run leaves it lowered
     statuses = [whole.status, stopped.status, resumed.status]
     losses = [run.ledger.phases[-1].train_loss for run in (whole, resumed) if run.ledger]
     error = max(losses) / min(losses) - 1
