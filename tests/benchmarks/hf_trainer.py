@@ -36,7 +36,7 @@ TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
 """The kinds of task that the Trainer is given."""
 
 
-class _Windows(torch.utils.data.Dataset):  # type: ignore[type-arg]
+class Windows(torch.utils.data.Dataset):  # type: ignore[type-arg]
     """The windows of a split as the Trainer takes them. begin: of nested spans, the number of the
     first one.
     """
@@ -153,7 +153,7 @@ def train_peer(
     model = _model(checkpoint, prepared, device, attention)
     numbers = np.cumsum([0, len(prepared.train.encoded), len(prepared.validation.encoded)])
     train, validation, test = (
-        _Windows(prepared, split, int(begin))
+        Windows(prepared, split, int(begin))
         for split, begin in zip(
             (prepared.train, prepared.validation, prepared.test), numbers, strict=True
         )
@@ -164,7 +164,7 @@ def train_peer(
         for group in optimizer.param_groups:
             group["lr"] *= group.get("scale", 1.0)
 
-    def answers(output: Any, windows: _Windows) -> list[Any]:
+    def answers(output: Any, windows: Windows) -> list[Any]:
         if isinstance(model, _SpanModel):
             return [model.answers[row["labels"]] for row in windows.rows]
         # Under length groups the Trainer evaluates in an order of its own, and gives what it
@@ -182,7 +182,7 @@ def train_peer(
             prepared, torch.from_numpy(np.concatenate(logits)), windows.split.encoded
         )
 
-    def score(output: Any, windows: _Windows) -> dict[str, float]:
+    def score(output: Any, windows: Windows) -> dict[str, float]:
         threshold = 0.5 if spec.head.threshold == "tuned" else float(spec.head.threshold)
         predictions = decide(prepared, windows.split, answers(output, windows), threshold)
         return prepared.score(windows.split.documents, predictions).values

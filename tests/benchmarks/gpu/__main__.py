@@ -1,11 +1,11 @@
 r"""Everything that is to be known of a GPU, measured in one go on a machine without a network.
 
-On a machine with a network, in the checkout (four wheels, 3 MB in all):
+On a machine with a network, in the checkout (six wheels, 3.3 MB in all):
 
     pip download --no-deps --only-binary=:all: --python-version 3.12 --implementation cp \
         --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 \
         -c constraints.txt -d build/wheels \
-        pydantic pydantic-core annotated-types typing-inspection
+        pydantic pydantic-core annotated-types typing-inspection accelerate psutil
 
 On the GPU machine (Python 3.12 with torch 2.11, transformers 5.17, pandas, pyarrow and
 scikit-learn), in the checkout, which `build/wheels` travels with:
@@ -21,10 +21,12 @@ runs every step on a CPU with stand-in kernels and tiny models: its figures mean
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.gpu.setting import Setting
+from tests.benchmarks.gpu.setting import RESULTS, Setting
 from tests.benchmarks.gpu.steps import STEPS, run_steps, table
 
 
@@ -35,24 +37,29 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = ", ".join(step.name for step in STEPS)
-    parser.add_argument("--only", help=f"steps, with commas between them: {names}")
+    names = [step.name for step in STEPS]
+    parser.add_argument("--only", default="", help=f"with commas between them: {', '.join(names)}")
     parser.add_argument("--minutes", type=float, default=9.0, help="time for all steps together")
-    parser.add_argument("--out", type=Path, default=Path("build/gpu"), help="folder of gpu.jsonl")
+    parser.add_argument("--out", type=Path, default=Path("build/gpu"), help=f"folder of {RESULTS}")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="tiny models and few steps")
     given = parser.parse_args()
-    chosen = given.only.split(",") if given.only else []
-    if unknown := set(chosen) - {step.name for step in STEPS}:
-        parser.error(f"no step is called {', '.join(sorted(unknown))}; there are {names}")
+    chosen = [name for name in given.only.split(",") if name]
+    if unknown := set(chosen) - set(names):
+        parser.error(f"unknown step {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if given.device == "cpu" and not given.tiny:
         parser.error("--device cpu takes hours without --tiny")
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / RESULTS).open("a").close()
+    except OSError as error:
+        parser.error(f"--out {given.out}: {error.strerror}; give a folder that can be written")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the running step with it
     with tempfile.TemporaryDirectory(prefix="biobench-gpu-") as work:
         setting = Setting(given.device, given.tiny, given.out.resolve(), Path(work))
         lines = run_steps(STEPS, setting, minutes=given.minutes, only=chosen)
     print(table(STEPS, lines))
-    wanted = chosen or [step.name for step in STEPS]
-    return int(any(lines[name]["status"] != "done" for name in wanted))
+    return int(any(lines[name]["status"] != "done" for name in chosen or names))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import lru_cache, partial
 from typing import Any
 from unittest.mock import patch
 
@@ -17,7 +18,9 @@ from biobench.finetune.engine import load_encoder
 from biobench.models import attention as packed
 from biobench.models.encoder import Encoder
 from biobench.models.weights import load_base
-from tests.benchmarks.gpu.material import BASE, checkpoint, shape
+from tests.benchmarks.gpu.clock import forget
+from tests.benchmarks.gpu.flex import flex_kernel
+from tests.benchmarks.gpu.material import BASE, BERT, checkpoint, shape
 from tests.benchmarks.gpu.setting import Measurement, Setting
 from trainer.model import attention as windows
 from trainer.model.network import Packing, Trainee, build_model, make_config
@@ -35,28 +38,90 @@ FUSED = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
 }
+Pair = tuple[Tensor, Tensor]
+"""States, and all gradients of a weighted sum of them, end to end."""
 
 
-def relative(found: Tensor, exact: Tensor) -> float:
-    """Length of the difference over that of the exact values."""
-    difference = (found.double().cpu() - exact).norm() / exact.norm()
-    return float(f"{float(difference):.3g}")
+def measurements(setting: Setting) -> Iterator[Measurement]:
+    """Kernel by kernel; flex attention compiles longest and comes last."""
+    on_gpu = setting.device == "cuda"
+    kernels = {kernel.name: kernel for kernel in windows.KERNELS}
+    ways: dict[str, tuple[Any, ...]] = {"dense": ((), None)}
+    ways |= {name: ((kernel,), None) for name, kernel in kernels.items()}
+    if on_gpu:
+        ways |= {name: (windows.KERNELS[:1], backend) for name, backend in FUSED.items()}
+    packed_ways = {**kernels, "padded batch": None}
+    for model in (BASE, BERT):
+        for name, kernel in packed_ways.items():
+            row = f"fine-tuning {model}, {name}"
+            yield row, partial(fine_tuning_errors, setting, model, kernel)
+        for causal in (True, False):
+            for name, way in ways.items():
+                row = f"pretraining {model}, causal {causal}, {name}"
+                yield row, partial(pretraining_errors, setting, model, causal, *way)
+    for name, kernel in packed_ways.items():
+        if kernel is None or kernel.drops:
+            yield f"dropout, {name}", partial(dropout_error, setting, kernel)
+    if on_gpu:  # flex attention has no gradients on a CPU
+        flex = flex_kernel()
+        yield "fine-tuning, flex", partial(fine_tuning_errors, setting, BASE, flex)
+        yield "pretraining, flex", partial(pretraining_errors, setting, BASE, True, (flex,), None)
 
 
-def states_and_gradients(module: nn.Module, compute: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
-    """What `compute` gives, and all gradients of a weighted sum of it, end to end."""
-    module.zero_grad(set_to_none=True)
-    states = compute()
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(states.shape, generator=generator).to(states)
-    (states * weights).sum().backward()
-    gradients = [p.grad.flatten() for p in module.parameters() if p.grad is not None]
-    return states.detach(), torch.cat(gradients)
+def fine_tuning_errors(setting: Setting, name: str, kernel: Kernel | None) -> dict[str, Any]:
+    """Of packed documents through a kernel, or the padded batch; plain and compiled layers."""
+    device = torch.device(setting.device)
+    forget(device)
+    made_for = checkpoint(setting, name, **two_layers(setting, name))
+    generator = np.random.default_rng(0)
+    lengths = setting.pick((200, 7, 64, 33), (40, 7))
+    documents = [generator.integers(6, 2000, size=n) for n in lengths]
+    host = Encoder(load_base(made_for, torch.float64), 0).train()
+    exact = states_and_gradients(host, lambda: host(documents))
+    encoder = load_encoder(made_for, device).encoder.train()
+    refusals, encoder.kernels = encoder.refusals, () if kernel is None else (kernel,)
+    if kernel is not None and kernel.name == "flex":
+        encoder.compiles = False  # its mask cannot be made inside a compiled layer
+    errors: dict[str, float] = {}
+    for layers in ("plain", "compiled") if encoder.compiles else ("plain",):
+        with torch.autocast(device.type, torch.bfloat16):
+            found = states_and_gradients(encoder, lambda: encoder(documents))
+        errors |= relative_errors(f"{layers} ", found, exact)
+    notes = {"paths": list(encoder.paths), "plain": encoder.plain, "refusals": refusals}
+    return {**judged(errors), **notes}
 
 
-def judged(errors: dict[str, float]) -> dict[str, Any]:
-    """The errors, and whether all are sound; one that is no number is not."""
-    return {**errors, "sound": all(error <= LARGEST for error in errors.values())}
+def pretraining_errors(
+    setting: Setting,
+    name: str,
+    causal: bool,
+    kernels: Sequence[Kernel],
+    backend: SDPBackend | None,
+) -> dict[str, Any]:
+    """Of windows with and without separate documents, by kernels and, over all keys, a backend."""
+    apart = (False, True) if backend is None else (False,)
+    # before the backend is chosen: the host's attention has no other than its own
+    exact = {isolated: exact_states(setting, name, causal, isolated) for isolated in apart}
+    module, errors = trainee(setting, name).to(setting.device), dict[str, float]()
+    fused = nullcontext() if backend is None else sdpa_kernel(backend)
+    bf16 = torch.autocast(setting.device, torch.bfloat16)
+    with patch.object(windows, "KERNELS", tuple(kernels)), fused, bf16:
+        for isolated, wanted in exact.items():
+            found = window_states(setting, module, causal, isolated)
+            errors |= relative_errors("apart " if isolated else "", found, wanted)
+    return judged(errors)
+
+
+@lru_cache
+def exact_states(setting: Setting, name: str, causal: bool, isolated: bool) -> Pair:
+    """What `window_states` tends to: in fp64 on the host, which no kernel computes."""
+    return window_states(setting, trainee(setting, name).double(), causal, isolated)
+
+
+def trainee(setting: Setting, name: str) -> Trainee:
+    """A model of two layers on the host, with the same weights each time."""
+    torch.manual_seed(0)
+    return Trainee(build_model(make_config(shape(setting, name, **two_layers(setting, name)))))
 
 
 def two_layers(setting: Setting, name: str) -> dict[str, Any]:
@@ -66,78 +131,46 @@ def two_layers(setting: Setting, name: str) -> dict[str, Any]:
     """
     width = shape(setting, name)["hidden_size"]
     changes = {"num_hidden_layers": 2, "initializer_range": round(1.4 / width**0.5, 3)}
-    if name == BASE:
-        return {**changes, "global_attn_every_n_layers": 2}
-    return {**changes, **NO_DROPOUT}
+    own = {"global_attn_every_n_layers": 2} if name == BASE else NO_DROPOUT
+    return {**changes, **own}
 
 
-def fine_tuning_errors(setting: Setting, name: str, kernel: Kernel | None) -> dict[str, Any]:
-    """Of packed documents through a kernel, or the padded batch; plain and compiled layers."""
-    torch._dynamo.reset()
-    made_for = checkpoint(setting, name, **two_layers(setting, name))
-    generator = np.random.default_rng(0)
-    lengths = setting.pick((200, 7, 64, 33), (40, 7))
-    documents = [generator.integers(6, 2000, size=n) for n in lengths]
-    host = Encoder(load_base(made_for, torch.float64), 0)
-    host.train()
-    exact = states_and_gradients(host, lambda: host(documents))
-    encoder = load_encoder(made_for, torch.device(setting.device)).encoder
-    encoder.train()
-    encoder.kernels = () if kernel is None else (kernel,)
-    if kernel is not None and kernel.name == "flex":
-        encoder.compiles = False  # its mask cannot be made inside a compiled layer
-    device, errors = setting.device, {}
-    for layers in ("plain", "compiled") if encoder.compiles else ("plain",):
-        with torch.autocast(device, torch.bfloat16):
-            found = states_and_gradients(encoder, lambda: encoder(documents).float())
-        for part, values, wanted in zip(("states", "gradients"), found, exact, strict=True):
-            errors[f"{layers} {part}"] = relative(values, wanted)
-    return {**judged(errors), "paths": list(encoder.paths), "plain": encoder.plain}
-
-
-def pretraining_measurements(
-    setting: Setting, name: str, direction: str, kernels: Sequence[Kernel]
-) -> Iterator[Measurement]:
-    """Of windows with and without separate documents, by each kernel and fused attention."""
-    config = make_config(shape(setting, name, **two_layers(setting, name)))
-    model = build_model(config).double()
-    device, causal = torch.device(setting.device), direction == "clm"
-    length = setting.pick(512, 64)
-    tokens = torch.randint(6, 2000, (2, length), generator=torch.Generator().manual_seed(0))
-    border = length // 3
-    documents = (torch.arange(length) >= border).long().expand(2, -1)
+def window_states(setting: Setting, module: Trainee, causal: bool, isolated: bool) -> Pair:
+    """Of two windows of random tokens; isolated: of two documents each."""
+    device, length = next(module.parameters()).device, setting.pick(512, 64)
+    generator, border = torch.Generator().manual_seed(0), length // 3
+    tokens = torch.randint(6, 2000, (2, length), generator=generator).to(device)
+    documents = (torch.arange(length) >= border).long().expand(2, -1).to(device)
     ends = torch.tensor([0, border, length, length + border, 2 * length], dtype=torch.int32)
+    packing = Packing(documents, ends.to(device), length) if isolated else None
+    return states_and_gradients(
+        module, lambda: module.hidden(tokens, causal=causal, packing=packing)
+    )
 
-    def states(module: Trainee, *, isolated: bool) -> tuple[Tensor, Tensor]:
-        place = next(module.parameters()).device
-        packing = Packing(documents.to(place), ends.to(place), length) if isolated else None
-        return states_and_gradients(
-            module, lambda: module.hidden(tokens.to(place), causal=causal, packing=packing).float()
-        )
 
-    with patch.object(windows, "DEVICES", ()):
-        exact = {i: states(Trainee(model), isolated=i) for i in (True, False)}
-    module = Trainee(build_model(config).to(device))
-    module.load_state_dict(Trainee(model).state_dict())
+def states_and_gradients(module: nn.Module, compute: Callable[[], Tensor]) -> Pair:
+    """What `compute` gives, and the gradients of a weighted sum of it."""
+    module.zero_grad(set_to_none=True)
+    states = compute()
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(states.shape, generator=generator).to(states.device)
+    (states.to(torch.promote_types(states.dtype, torch.float32)) * weights).sum().backward()
+    gradients = [p.grad.flatten() for p in module.parameters() if p.grad is not None]
+    return states.detach(), torch.cat(gradients)
 
-    def errors(chosen: Sequence[Kernel], backend: SDPBackend | None) -> dict[str, Any]:
-        found: dict[str, float] = {}
-        fused = sdpa_kernel(backend) if backend is not None else nullcontext()
-        bf16 = torch.autocast(device.type, torch.bfloat16)
-        with patch.object(windows, "KERNELS", tuple(chosen)), fused, bf16:
-            for isolated in (False,) if backend is not None else (False, True):
-                label = "apart " if isolated else ""
-                pair = zip(states(module, isolated=isolated), exact[isolated], strict=True)
-                for part, values in zip(("states", "gradients"), pair, strict=True):
-                    found[label + part] = relative(*values)
-        return judged(found)
 
-    ways: dict[str, tuple[Sequence[Kernel], SDPBackend | None]] = {"dense": ((), None)}
-    ways |= {kernel.name: ((kernel,), None) for kernel in kernels}
-    if device.type == "cuda":
-        ways |= {label: (kernels[:1], backend) for label, backend in FUSED.items()}
-    for label, way in ways.items():
-        yield f"pretraining {name} {direction}, {label}", lambda w=way: errors(*w)
+def relative_errors(label: str, found: Pair, exact: Pair) -> dict[str, float]:
+    """Of states and gradients: length of the difference over that of the exact values."""
+    errors = {}
+    for part, values, wanted in zip(("states", "gradients"), found, exact, strict=True):
+        difference = (values.double().cpu() - wanted).norm() / wanted.norm()
+        errors[label + part] = float(f"{float(difference):.3g}")
+    return errors
+
+
+def judged(errors: dict[str, float]) -> dict[str, Any]:
+    """The errors, and whether all are sound; one that is no number is not."""
+    return {**errors, "sound": all(error <= LARGEST for error in errors.values())}
 
 
 def dropout_error(setting: Setting, kernel: Kernel | None) -> dict[str, Any]:
@@ -147,23 +180,21 @@ def dropout_error(setting: Setting, kernel: Kernel | None) -> dict[str, Any]:
     size = (1, 4, sum(lengths), 64)
     rows = [torch.randn(size, generator=generator).to(device).bfloat16() for _ in range(3)]
     value = rows[2].requires_grad_()
-    chosen = () if kernel is None else (kernel,)
+    layout = packed.Layout(lengths, device, () if kernel is None else (kernel,))
 
-    def attended(rate: float) -> tuple[Tensor, Tensor]:
-        layout = packed.Layout(lengths, device, chosen)
+    def attended(rate: float) -> Pair:
         with packed.packed(layout):
             out, _ = packed._packed_attention(nn.Identity(), *rows[:2], value, None, dropout=rate)
         (slope,) = torch.autograd.grad(out.float().square().sum(), value)
         return out.detach().double().cpu(), slope.double().cpu()
 
-    exact = attended(0.0)
-    draws = [attended(0.1) for _ in range(DRAWS)]
-    torch.manual_seed(3)
-    first = attended(0.1)[0]
-    torch.manual_seed(3)
-    same = torch.equal(first, attended(0.1)[0])
-    mean = torch.stack([out for out, _ in draws]).mean(0)
-    slope = torch.stack([gradient for _, gradient in draws]).mean(0)
-    errors = {"mean": relative(mean, exact[0]), "gradient": relative(slope, exact[1])}
-    sound = same and all(error < LARGEST_MEAN for error in errors.values())
-    return {**errors, "same_draws": same, "sound": sound}
+    exact, draws = attended(0.0), [attended(0.1) for _ in range(DRAWS)]
+    same = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        same.append(attended(0.1)[0])
+    mean, slope = (torch.stack(values).mean(0) for values in zip(*draws, strict=True))
+    errors = relative_errors("mean ", (mean, slope), exact)
+    repeats = torch.equal(*same)
+    sound = repeats and all(error < LARGEST_MEAN for error in errors.values())
+    return {**errors, "same_draws": repeats, "sound": sound}

@@ -6,6 +6,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -21,10 +22,10 @@ class Clock:
     profiled: numbers of the steps after which a profiler starts and stops; none without it.
     """
 
-    def __init__(self, device: torch.device, profiled: tuple[int, int] | None = None) -> None:
+    def __init__(self, device: torch.device, profiled: tuple[int, int] = (0, 0)) -> None:
         self.device, self.profiled = device, profiled
         self.marks: list[Any] = []
-        self.profiler = None if profiled is None else profile()
+        self.profiler = profile()
 
     def tick(self) -> None:
         """A step has ended."""
@@ -34,66 +35,59 @@ class Clock:
             self.marks.append(event)
         else:
             self.marks.append(time.perf_counter())
-        if self.profiler is None or self.profiled is None:
-            return
-        if len(self.marks) == self.profiled[0]:
+        if len(self.marks) in self.profiled:
             wait(self.device)
-            self.profiler.start()
-        elif len(self.marks) == self.profiled[1]:
-            wait(self.device)
-            self.profiler.stop()
+            begins = len(self.marks) == self.profiled[0]
+            (self.profiler.start if begins else self.profiler.stop)()
 
     def milliseconds(self) -> list[float]:
         """Of each step after the first."""
         wait(self.device)
-        pairs = zip(self.marks, self.marks[1:], strict=False)
         if self.device.type == "cuda":
-            return [before.elapsed_time(after) for before, after in pairs]
-        return [1000 * (after - before) for before, after in pairs]
+            return [before.elapsed_time(after) for before, after in pairwise(self.marks)]
+        return [1000 * (after - before) for before, after in pairwise(self.marks)]
 
 
-Train = Callable[[Clock], None]
+Train = Callable[[Clock], object]
 """Trains the same steps on each call, and ticks after each."""
 
 
-def measure(train: Train, device: torch.device, steps: int) -> dict[str, Any]:
+def measure(train: Train, device: torch.device) -> dict[str, Any]:
     """Train three times: to compile, to time, and under a profiler.
 
-    steps: that `train` makes. ms: median of a step and its quarters. compile_s: what the first time
-    took beyond the second. launches, busy: of a step, and the device's share of time with work.
+    ms: median of a step and its quarters. compile_s: what the first time took beyond the second.
+    launches, busy: of a step, and the share of the second time's step in which the device had work;
+    they are missing where the profiler saw none.
     """
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()  # what an earlier measurement left
     compiling = seconds_of(lambda: train(Clock(device)), device)
     reset_peak_memory(device)
     clock = Clock(device)
     steady = seconds_of(lambda: train(clock), device)
-    peak = peak_memory_bytes(device)
-    low, middle, high = statistics.quantiles(clock.milliseconds(), n=4)
-    span = (max(1, steps // 3), max(2, steps // 2))
-    watched = Clock(device, span)
-    train(watched)
-    launches, busy = device_work(watched)
-    return {
+    peak, times = peak_memory_bytes(device), clock.milliseconds()
+    low, middle, high = statistics.quantiles(times, n=4)
+    figures: dict[str, Any] = {
         "ms": round(middle, 2),
         "ms_quarters": [round(low, 2), round(high, 2)],
         "compile_s": round(compiling - steady, 1),
-        "launches": round(launches / (span[1] - span[0])),
-        "busy": round(busy, 3),
         "gib": round(peak / 2**30, 2),
     }
+    begin = max(1, len(clock.marks) // 3)
+    end = max(begin + 1, len(clock.marks) // 2)
+    watched = Clock(device, (begin, end))
+    train(watched)
+    if work := device_work(watched):
+        figures["launches"] = round(len(work) / (end - begin))
+        # a profiler slows the host: the same steps without it took this long
+        figures["busy"] = round(covered(work) / 1000 / sum(times[begin - 1 : end - 1]), 3)
+    return figures
 
 
-def device_work(clock: Clock) -> tuple[int, float]:
-    """(launches, share of the time in which at least one ran) of the profiled steps."""
-    assert clock.profiler is not None
+def device_work(clock: Clock) -> list[tuple[float, float]]:
+    """(begin, end) in microseconds of each launch in the profiled steps, ascending."""
     kind = DeviceType.CUDA if clock.device.type == "cuda" else DeviceType.CPU
     events = [e for e in clock.profiler.events() or () if e.device_type == kind]
-    work = [e.time_range for e in events if not e.is_user_annotation]
-    spans = sorted((span.start, span.end) for span in work)
-    whole = spans[-1][1] - spans[0][0] if spans else 0.0
-    return len(spans), covered(spans) / whole if whole else 0.0
+    ranges = [e.time_range for e in events if not e.is_user_annotation]
+    return sorted((span.start, span.end) for span in ranges)
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
@@ -118,3 +112,11 @@ def wait(device: torch.device) -> None:
     """Wait until the device has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def forget(device: torch.device) -> None:
+    """Free what an earlier measurement left in memory and compiled."""
+    torch._dynamo.reset()
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.attention.varlen import varlen_attn
 from torch.nn.utils import clip_grad_norm_
-from transformers import AttentionInterface, AttentionMaskInterface, AutoModelForTokenClassification
+from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
+    AutoModelForTokenClassification,
+    DataCollatorForTokenClassification,
+    DataCollatorWithFlattening,
+)
 
 from biobench.encode.batches import epoch_order
-from biobench.finetune.engine import LoadedEncoder, finetune
+from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome
 from biobench.finetune.prepare import Prepared
-from biobench.models.loading import Checkpoint
-from tests.benchmarks.gpu.clock import Clock, Train, measure
+from biobench.models.loading import Checkpoint, load_tokenizer
+from tests.benchmarks.gpu.clock import Clock, Train, forget, measure
+from tests.benchmarks.hf_trainer import Windows
 
 VARLEN = "gpu_script_varlen"
-IGNORED = -100
-PLAIN = "plain layers were asked for"
 
 
 def product(loaded: LoadedEncoder, prepared: Prepared, clock: Clock, seed: int = 1) -> Outcome:
@@ -35,58 +38,64 @@ def product(loaded: LoadedEncoder, prepared: Prepared, clock: Clock, seed: int =
 
 
 def measure_product(
-    loaded: LoadedEncoder, prepared: Prepared, *, compiled: bool = True
+    made_for: Checkpoint, prepared: Prepared, device: torch.device, *, compiled: bool = True
 ) -> dict[str, Any]:
-    """Figures of the product's step, and what computed its attention."""
+    """Figures of the product's step: what computed attention, and what the product went back on."""
+    forget(device)
+    loaded, outcomes = load_encoder(made_for, device), []
     encoder = loaded.encoder
-    before = encoder.compiles, encoder.plain
     if not compiled:
-        encoder.compiles, encoder.plain = False, PLAIN
+        encoder.compiles, encoder.plain = False, "plain layers were asked for"
 
     def train(clock: Clock) -> None:
-        product(loaded, prepared, clock)
+        outcomes.append(product(loaded, prepared, clock))
 
-    figures = measure(train, encoder.device, steps_of(prepared))
+    figures = measure(train, device)
     notes = {"paths": list(encoder.paths), "slow": encoder.slow_parts()}
-    encoder.compiles, encoder.plain = before
-    return {**figures, **notes}
+    return {**figures, **notes, "backoffs": list(outcomes[-1].record.backoffs)}
 
 
-def steps_of(prepared: Prepared) -> int:
-    """Optimiser steps of a run over the task."""
-    recipe = prepared.spec.training
-    assert recipe.max_steps is not None
-    return recipe.max_steps
-
-
-def library(
+def measure_library(
     made_for: Checkpoint, prepared: Prepared, device: torch.device, *, compiled: bool, flat: bool
-) -> Train:
-    """The library's token classifier on the product's batches, bf16 and fused AdamW.
+) -> dict[str, Any]:
+    """Figures of the library's token classifier on the product's batches, bf16 and fused AdamW.
 
     flat: documents end to end and variable-length attention, in place of padding.
     """
+    forget(device)
     model = AutoModelForTokenClassification.from_pretrained(
         made_for.folder,
         num_labels=len(prepared.outputs),
         attn_implementation=VARLEN if flat else "sdpa",
         dtype=torch.float32,
     ).to(device)
+    return measure(library_steps(model, made_for, prepared, compiled=compiled, flat=flat), device)
+
+
+def library_steps(
+    model: Any, made_for: Checkpoint, prepared: Prepared, *, compiled: bool, flat: bool
+) -> Train:
+    """What trains the library's model in a plain loop."""
     forward = torch.compile(model) if compiled else model
     recipe, split = prepared.spec.training, prepared.train
-    rate, decay = recipe.learning_rate, recipe.weight_decay
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay, fused=True)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+    )
+    rows = Windows(prepared, split).rows
     orders = epoch_order(split.lengths, recipe.batch_size, 1, 0, recipe.batching)
-    batches = list(orders)[: steps_of(prepared)]
-    collate = flat_inputs if flat else padded_inputs
+    batches = list(orders)[: recipe.max_steps]
+    padding = DataCollatorForTokenClassification(load_tokenizer(made_for))
+    collate = DataCollatorWithFlattening(return_flash_attn_kwargs=True) if flat else padding
 
     def train(clock: Clock) -> None:
         model.train()
         for batch in batches:
-            ids = [split.encoded[i].ids for i in batch]
-            labels = [labels_of(split.encoded[i], split.targets[i]) for i in batch]
-            with torch.autocast(device.type, torch.bfloat16):
-                loss = forward(**collate(ids, labels, device)).loss
+            inputs = dict(collate([dict(rows[i]) for i in batch]))
+            for name, value in inputs.items():
+                if isinstance(value, Tensor):
+                    inputs[name] = value.to(model.device)
+            with torch.autocast(model.device.type, torch.bfloat16):
+                loss = forward(**inputs).loss
             loss.backward()
             clip_grad_norm_(model.parameters(), recipe.max_grad_norm)
             optimizer.step()
@@ -94,42 +103,6 @@ def library(
             clock.tick()
 
     return train
-
-
-def labels_of(encoded: Any, target: Any) -> np.ndarray:
-    """A label for each token: those of words at their first tokens."""
-    labels = np.full(len(encoded), IGNORED)
-    labels[encoded.first] = target
-    return labels
-
-
-def padded_inputs(
-    ids: Sequence[np.ndarray], labels: Sequence[np.ndarray], device: torch.device
-) -> dict[str, Tensor]:
-    """A batch padded to its longest document."""
-    size = (len(ids), max(map(len, ids)))
-    inputs, mask, wanted = np.zeros(size, int), np.zeros(size, int), np.full(size, IGNORED)
-    for row, tokens in enumerate(ids):
-        inputs[row, : len(tokens)] = tokens
-        mask[row, : len(tokens)] = 1
-        wanted[row, : len(tokens)] = labels[row]
-    arrays = {"input_ids": inputs, "attention_mask": mask, "labels": wanted}
-    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
-
-
-def flat_inputs(
-    ids: Sequence[np.ndarray], labels: Sequence[np.ndarray], device: torch.device
-) -> dict[str, Any]:
-    """A batch end to end in one row, with where its documents begin."""
-    lengths = [len(tokens) for tokens in ids]
-    offsets = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32).to(device)
-    arrays = {
-        "input_ids": np.concatenate(ids),
-        "position_ids": np.concatenate([np.arange(n) for n in lengths]),
-        "labels": np.concatenate(labels),
-    }
-    inputs = {name: torch.from_numpy(a)[None].to(device) for name, a in arrays.items()}
-    return {**inputs, "cu_seq_lens_q": offsets, "max_length_q": max(lengths)}
 
 
 def _varlen_attention(

@@ -17,9 +17,9 @@ host wait; no step has two sets of documents that agree in all three.
 """
 
 
-@lru_cache(maxsize=1)
-def _compiled() -> Any:
-    return torch.compile(flex_attention, dynamic=False)
+@lru_cache
+def _compiled(function: Any) -> Any:
+    return torch.compile(function, dynamic=False)
 
 
 def flex_kernel() -> Kernel:
@@ -41,25 +41,23 @@ def _attend(
     enable_gqa: bool = False,
 ) -> Tensor:
     """query: (tokens, heads, width), as the variable-length kernels take it."""
+    mask_key = (len(offsets), len(query), longest, window_size)
+    if mask_key not in _masks:
+        _masks[mask_key] = _mask(offsets, len(query), window_size)
     rows = (x.transpose(0, 1)[None] for x in (query, key, value))
-    mask = _mask(offsets, len(query), longest, window_size)
-    out: Tensor = _compiled()(*rows, block_mask=mask, scale=scale, enable_gqa=enable_gqa)
+    attend = _compiled(flex_attention) if query.is_cuda else flex_attention
+    out: Tensor = attend(*rows, block_mask=_masks[mask_key], scale=scale, enable_gqa=enable_gqa)
     return out[0].transpose(0, 1)
 
 
-def _mask(offsets: Tensor, tokens: int, longest: int, window: tuple[int, int]) -> Any:
-    key = (len(offsets), tokens, longest, window)
-    if key in _masks:
-        return _masks[key]
-    places = torch.arange(tokens, device=offsets.device)
-    documents = torch.searchsorted(offsets, places, right=True)
+def _mask(offsets: Tensor, tokens: int, window: tuple[int, int]) -> Any:
+    positions = torch.arange(tokens, device=offsets.device)
+    documents = torch.searchsorted(offsets, positions, right=True)
     left, right = (tokens if reach < 0 else reach for reach in window)
 
     def seen(_batch: Tensor, _head: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return (documents[q] == documents[k]) & (q - k <= left) & (k - q <= right)
 
-    mask = create_block_mask(
-        seen, None, None, tokens, tokens, device=str(offsets.device), _compile=True
-    )
-    _masks[key] = mask
-    return mask
+    # without compilation the mask of all tokens by all tokens is made first
+    make = _compiled(create_block_mask) if offsets.is_cuda else create_block_mask
+    return make(seen, None, None, tokens, tokens, device=offsets.device)

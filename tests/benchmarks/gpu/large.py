@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from tests.benchmarks.gpu.material import LARGE
-from tests.benchmarks.gpu.pretraining import measure_pretraining
+from tests.benchmarks.gpu.pretrain import measure_pretraining
 from tests.benchmarks.gpu.setting import Measurement, Setting
 
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Both objectives."""
     for objective in ("clm", "mlm"):
-        yield objective, lambda o=objective: measure_pretraining(setting, LARGE, o)
+        yield objective, partial(measure_pretraining, setting, LARGE, objective)

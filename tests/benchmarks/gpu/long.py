@@ -3,53 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 
-from biobench.finetune.engine import load_encoder
 from tests.benchmarks.gpu.fine_tuning import measure_product
-from tests.benchmarks.gpu.material import BASE, BERT, checkpoint, drawn_lengths, generated_task
+from tests.benchmarks.gpu.material import BASE, BERT, checkpoint, drawn_lengths, training_task
 from tests.benchmarks.gpu.setting import Measurement, Setting
 
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """From the longest documents to the head of nested spans."""
-    longest, batch = setting.pick(8192, 96), setting.pick(16, 2)
-    count = setting.pick(6, 3) * batch
-    french = drawn_lengths("french_documents", count, seed=2)
-    french = [min(longest, length) for length in french]
+    longest, count = setting.pick(8192, 96), setting.pick(6 * 16, 3 * 2)
+    french = [min(longest, n) for n in drawn_lengths("french_documents", count, seed=2)]
     token, span = "ncbi_disease_single", "quaero_medline"
     lengths: dict[str, tuple[str, str, list[int]]] = {
         "16 documents of 8,192 tokens": (BASE, token, [longest] * count),
         "16 French documents": (BASE, token, french),
         "BERT base, dropout on attention": (BERT, token, [setting.pick(256, 48)] * count),
+        "span head, 60 words": (BASE, span, [setting.pick(62, 14)] * count),
+        "span head, 512 words": (BASE, span, [setting.pick(514, 22)] * count),
     }
-    for words in (60, 512):
-        size = setting.pick(words, 12 + words // 64)
-        lengths[f"span head, {words} words"] = (BASE, span, [size + 2] * count)
-    for name, (model, task, sizes) in lengths.items():
-        yield name, lambda m=model, t=task, n=sizes: measure_task(setting, m, t, n, batch)
+    for name, task in lengths.items():
+        yield name, partial(measure_task, setting, *task)
 
 
-def measure_task(
-    setting: Setting, model: str, task: str, lengths: list[int], batch: int
-) -> dict[str, Any]:
-    """Figures of the product's step on documents of these lengths, so many a step."""
-    torch._dynamo.reset()
-    steps, rest = len(lengths) // batch, lengths[:2]
-    made_for = checkpoint(setting, model)
-    prepared = generated_task(
-        made_for,
-        task,
-        {"train": lengths, "validation": rest, "test": rest},
-        "training.epochs=",
-        f"training.max_steps={steps}",
-        f"training.batch_size={batch}",
-        f"training.evaluate_every={steps}",
-        "protocol.max_length=8192",
-    )
-    loaded = load_encoder(made_for, torch.device(setting.device))
-    figures = measure_product(loaded, prepared)
-    tokens = sum(prepared.train.lengths) / steps
+def measure_task(setting: Setting, model: str, task: str, lengths: list[int]) -> dict[str, Any]:
+    """Figures of the product's step on documents of these lengths, 16 a step."""
+    made_for, batch = checkpoint(setting, model), setting.pick(16, 2)
+    prepared = training_task(made_for, task, lengths, batch, "protocol.max_length=8192")
+    figures = measure_product(made_for, prepared, torch.device(setting.device))
+    tokens = sum(prepared.train.lengths) * batch / len(lengths)
     return {**figures, "tokens_per_s": round(1000 * tokens / figures["ms"])}

@@ -11,61 +11,65 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import AutoModel
 
+from biobench.core.tokenizer import _PROBES
 from biobench.data.catalog import load_task
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import Checkpoint, find_checkpoint, load_tokenizer, window
 from biobench.schema.document import Document, Span, TaskData
 from tests.benchmarks.gpu.setting import Setting
+from tests.helpers.checkpoints import IDS, SPECIAL, fast_tokenizer
 from trainer.cost.plan import SHAPES
 from trainer.model.network import make_config
 
 BASE, LARGE, BERT = "answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large", "BERT base"
-_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 _BERT = {
     "model_type": "bert",
     "vocab_size": 30522,
     "max_position_embeddings": 512,
-    **dict(zip(_SIZES, (768, 3072, 12, 12), strict=True)),
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
 }
 _TINY = {
     "vocab_size": 2500,
     "max_position_embeddings": 512,
-    **dict(zip(_SIZES, (64, 96, 2, 4), strict=True)),
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
 }
-SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "the": 5}
-"""Special tokens, and a word of plain text, which a tokenizer must know."""
-_ROLES = {"pad": 0, "cls": 2, "bos": 2, "sep": 3, "eos": 3}
-IDS = {f"{role}_token_id": id_ for role, id_ in _ROLES.items()}
+_TINY_WINDOWS = {"local_attention": 16, "global_attn_every_n_layers": 2}
 _WORDS, _MENTIONS = 2000, 20
 """Different words of a generated text; the first of them are the mentions."""
 _MENTION_SHARE, _NOISE = 0.05, 0.1
 """Share of words that are mentions; share of these that the gold does not mark."""
-_LENGTHS = Path(__file__).with_name("lengths.json")
+LENGTHS = Path(__file__).with_name("lengths.json")
+_LETTERS = str.maketrans("0123456789ABCDEFGHIJKLMNOP", "abcdefghijklmnopqrstuvwxyz")
 
 
 def shape(setting: Setting, name: str, **changes: Any) -> dict[str, Any]:
     """Config fields of a model, at its real or at a tiny size."""
-    fields = dict(_BERT if name == BERT else SHAPES[name])
-    if setting.tiny:
-        fields.update(_TINY)
-        if name != BERT:
-            fields.update(local_attention=16, global_attn_every_n_layers=2)
-    ids = {"pad_token_id": 0} if name == BERT else IDS
-    return {**fields, **ids, **changes}
+    if name == BERT:
+        real, ids, tiny = _BERT, {"pad_token_id": IDS["pad_token_id"]}, _TINY
+    else:
+        real, ids, tiny = SHAPES[name], IDS, {**_TINY, **_TINY_WINDOWS}
+    return {**real, **setting.pick({}, tiny), **ids, **changes}
 
 
 def checkpoint(setting: Setting, name: str, **changes: Any) -> Checkpoint:
     """A folder with random weights and a tokenizer of words; made once for all steps."""
-    label = "-".join([Path(name).name, *(f"{key}-{value}" for key, value in changes.items())])
-    folder = setting.work / label.replace(" ", "-")
+    label = "-".join([Path(name).name.replace(" ", "-"), *(f"{k}-{v}" for k, v in changes.items())])
+    folder = setting.work / "models" / label
     if not folder.is_dir():
+        folder.parent.mkdir(exist_ok=True)
         config = make_config(shape(setting, name, **changes))
         torch.manual_seed(0)
         with torch.device(setting.device):
             model = AutoModel.from_config(config)
-        unfinished = Path(tempfile.mkdtemp(dir=setting.work))
+        unfinished = Path(tempfile.mkdtemp(dir=folder.parent))
         model.save_pretrained(unfinished)
         words_tokenizer(config.max_position_embeddings).save_pretrained(unfinished)
         with suppress(OSError):  # a step at the same time has made it
@@ -73,30 +77,28 @@ def checkpoint(setting: Setting, name: str, **changes: Any) -> Checkpoint:
     return find_checkpoint(str(folder), offline=True)
 
 
-def words_tokenizer(longest: int) -> PreTrainedTokenizerFast:
+def words_tokenizer(longest: int) -> Any:
     """A tokenizer to which each generated word is one token."""
-    vocabulary = SPECIAL | {word(i): len(SPECIAL) + i for i in range(_WORDS)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    # the kernels are proved on texts of their own: of one word they would prove nothing
+    plain = dict.fromkeys(" ".join(_PROBES).split())
+    words = [*SPECIAL, *(word(number) for number in range(_WORDS)), *plain]
+    vocabulary = {text: number for number, text in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=longest, **names)
+    return fast_tokenizer(tokenizer, longest)
 
 
 def word(number: int) -> str:
-    """The generated word of a number: letters alone, so that it is one word to every task."""
-    letters = ""
-    for _ in range(4):
-        number, letter = divmod(number, 26)
-        letters = chr(ord("a") + letter) + letters
-    return letters
+    """The generated word of a number: four letters, so that it is one word to every task."""
+    return np.base_repr(number + 26**3, 26).translate(_LETTERS)
 
 
 def drawn_lengths(corpus: str, count: int, seed: int) -> list[int]:
     """Tokens of `count` documents, drawn from a stored corpus's quantiles."""
-    quantiles = json.loads(_LENGTHS.read_text(encoding="utf-8"))[corpus]["quantiles"]
+    quantiles = json.loads(LENGTHS.read_text(encoding="utf-8"))[corpus]["quantiles"]
     chances = np.random.default_rng(seed).random(count)
     lengths = np.interp(chances, np.linspace(0, 1, len(quantiles)), quantiles)
     return [round(length) for length in lengths]
@@ -106,29 +108,23 @@ def document(split: str, number: int, length: int, label: str) -> Document:
     """A text of `length` words, some of which are mentions."""
     generator = np.random.default_rng([number, len(split)])
     mentions = generator.random(length) < _MENTION_SHARE
-    words = np.where(
-        mentions,
-        generator.integers(0, _MENTIONS, length),
-        generator.integers(_MENTIONS, _WORDS, length),
-    )
+    others = generator.integers(_MENTIONS, _WORDS, length)
+    words = np.where(mentions, generator.integers(0, _MENTIONS, length), others)
     marked = mentions & (generator.random(length) >= _NOISE)
-    places = [(5 * i, 5 * i + 4) for i in range(length)]  # four letters and a space
+    offsets = [(5 * i, 5 * i + 4) for i in range(length)]  # four letters and a space
     return Document(
         id=f"{split}-{number}",
         group=f"{split}-{number}",
         text=" ".join(word(int(w)) for w in words),
         split=split,
-        spans=tuple(Span(*places[i], label) for i in np.flatnonzero(marked)),
-        tokens=tuple(places),
+        spans=tuple(Span(*offsets[i], label) for i in np.flatnonzero(marked)),
+        tokens=tuple(offsets),
         tags=tuple(f"B-{label}" if mark else "O" for mark in marked),
     )
 
 
 def generated_task(
-    made_for: Checkpoint,
-    task: str,
-    lengths: dict[str, list[int]],
-    *overrides: str,
+    made_for: Checkpoint, task: str, lengths: dict[str, list[int]], *overrides: str
 ) -> Prepared:
     """A shipped task's spec over generated documents, encoded for a checkpoint.
 
@@ -145,3 +141,20 @@ def generated_task(
     tokenizer = load_tokenizer(made_for)
     size = window(tokenizer, made_for.config, spec.protocol.max_length)
     return prepare(spec, data, tokenizer, size)
+
+
+def training_task(
+    made_for: Checkpoint, task: str, lengths: list[int], batch: int, *overrides: str
+) -> Prepared:
+    """A generated task that is trained for one epoch of steps of `batch` documents."""
+    steps, rest = len(lengths) // batch, lengths[:2]
+    return generated_task(
+        made_for,
+        task,
+        {"train": lengths, "validation": rest, "test": rest},
+        "training.epochs=",
+        f"training.max_steps={steps}",
+        f"training.batch_size={batch}",
+        f"training.evaluate_every={steps}",
+        *overrides,
+    )

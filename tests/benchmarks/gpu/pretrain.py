@@ -1,62 +1,150 @@
-"""Pretraining of ModernBERT base as the recipes say, then with one switch at a time."""
+"""Pretraining of ModernBERT base as the recipes say, then with one switch at a time.
+
+By the product's own preparation, batches and step, on windows of random tokens.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+import torch
 from torch.nn.attention import SDPBackend
 
+from tests.benchmarks.gpu.clock import Clock, Train, forget, measure
 from tests.benchmarks.gpu.flex import flex_kernel
-from tests.benchmarks.gpu.material import BASE
-from tests.benchmarks.gpu.pretraining import measure_pretraining
+from tests.benchmarks.gpu.machine import measured_flops
+from tests.benchmarks.gpu.material import BASE, IDS, LARGE, SPECIAL, shape
 from tests.benchmarks.gpu.setting import Measurement, Setting
+from trainer.cost.flops import peak_of, phase_cost
 from trainer.model import attention
-from trainer.train.phase import PreparedPhase
+from trainer.model.network import build_model, make_config
+from trainer.model.objectives import Vocabulary
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import Recipe
+from trainer.train.batches import Batches
+from trainer.train.distributed import World
+from trainer.train.phase import PreparedPhase, prepare
+from trainer.train.step import train_step
 
-
-def eager_loss(training: PreparedPhase) -> None:
-    """Compute the loss without compiled kernels."""
-    training.module.compiled_loss = False
-
-
-@contextmanager
-def full_attention_by(backend: SDPBackend) -> Iterator[None]:
-    """Inside, this backend is the first that attention over all keys asks."""
-    order = (backend, *(other for other in attention.ORDER if other != backend))
-    with patch.object(attention, "ORDER", order):
-        yield
+RECIPES = {BASE: "en_base", LARGE: "en_large"}
+PHASES = {"clm": 0, "mlm": 1}
+"""Objective to the phase of the shipped recipes that has it."""
+WINDOWS = 8
+"""Of a step; the base recipe gives a forward pass as many."""
+FLASH_FIRST = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, *attention.ORDER[2:])
 
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Both objectives as they are, then the switches on the causal one."""
+    base = partial(measure_pretraining, setting, BASE)
     for objective in ("clm", "mlm"):
-        yield objective, lambda o=objective: measure_pretraining(setting, BASE, o)
+        yield objective, partial(base, objective)
 
-    def with_change() -> dict[str, Any]:
-        return measure_pretraining(setting, BASE, "clm", change=eager_loss)
+    def inside(change: AbstractContextManager[Any], *overrides: str) -> dict[str, Any]:
+        with change:
+            return base("clm", *overrides)
 
-    yield "clm, loss eager", with_change
-
-    def with_flash() -> dict[str, Any]:
-        with full_attention_by(SDPBackend.FLASH_ATTENTION):
-            return measure_pretraining(setting, BASE, "clm")
-
-    yield "clm, flash before cuDNN", with_flash
     plain = "engine.compile=false"
-    yield "clm, layers and loss plain", lambda: measure_pretraining(setting, BASE, "clm", plain)
-
-    def with_flex() -> dict[str, Any]:
-        with patch.object(attention, "KERNELS", (flex_kernel(),)):
-            return measure_pretraining(setting, BASE, "clm", plain)
-
-    if setting.device == "cuda":  # flex attention has no gradients on a CPU
-        yield "clm, windows by flex, layers and loss plain", with_flex
+    flash_first = patch.object(attention, "ORDER", FLASH_FIRST)
+    yield "clm, loss eager", partial(base, "clm", loss_compiled=False)
+    yield "clm, flash before cuDNN", partial(inside, flash_first)
     for micro in setting.pick((4, 2), (4,)):
-        change = f"batch.micro={micro}"
-        yield (
-            f"clm, {micro} windows a forward pass",
-            lambda c=change: measure_pretraining(setting, BASE, "clm", c),
+        yield f"clm, {micro} windows a forward pass", partial(base, "clm", f"batch.micro={micro}")
+    yield "clm, layers and loss plain", partial(base, "clm", plain)
+    if setting.device == "cuda":  # flex attention has no gradients on a CPU
+        flex = patch.object(attention, "KERNELS", (flex_kernel(),))
+        yield "clm, windows by flex, layers and loss plain", partial(inside, flex, plain)
+
+
+class RandomWindows:
+    """A corpus of random tokens; a window is the same however many are read with it."""
+
+    def __init__(self, length: int, vocabulary: int) -> None:
+        self.length, self.vocabulary = length, vocabulary
+
+    def __len__(self) -> int:
+        return 10_000
+
+    def read(self, indices: np.ndarray) -> np.ndarray:
+        """(windows, length) tokens."""
+        generators = (np.random.default_rng(int(index)) for index in indices)
+        return np.stack(
+            [rng.integers(len(SPECIAL), self.vocabulary, self.length) for rng in generators]
         )
+
+
+def steps_by(
+    setting: Setting,
+    model_name: str,
+    objective: str,
+    *overrides: str,
+    loss_compiled: bool = True,
+) -> tuple[Train, Recipe, PreparedPhase, list[float]]:
+    """What trains some steps of an objective, with its recipe, phase and the losses of a target."""
+    length, device = setting.pick(8192, 64), torch.device(setting.device)
+    sizes = (f"batch.sequences={WINDOWS}", f"corpus.sequence_length={length}")
+    recipe, index = load_recipe(RECIPES[model_name], [*sizes, *overrides]), PHASES[objective]
+    torch.manual_seed(0)
+    with device:
+        model = build_model(make_config(shape(setting, model_name)))
+    torch.set_float32_matmul_precision("high")  # as a run does
+    world = World(0, 1, device)
+    with attention.preferred(device):
+        training = prepare(recipe, index, model, None, world)
+    training.module.compiled_loss &= loss_compiled
+    rows = model.config.vocab_size
+    special = np.arange(rows) < len(SPECIAL)
+    words = Vocabulary(
+        IDS["sep_token_id"], SPECIAL.index("<mask>"), special, np.flatnonzero(~special)
+    )
+    corpus: Any = SimpleNamespace(train=RandomWindows(length, rows))
+    batches = Batches(recipe, index, corpus, words, world, fixed=True)
+    steps, rate, losses = setting.pick(12, 3), recipe.optimizer.learning_rate, list[float]()
+
+    def train(clock: Clock) -> None:
+        step_losses = []
+        with attention.preferred(device):
+            for number in range(steps):
+                batch = batches.at(number * WINDOWS, more=number + 1 < steps)
+                count = batch.targets
+                total, _ = train_step(
+                    training, batches, batch, targets=count, rate=rate, number=number
+                )
+                step_losses.append(total / count)
+                clock.tick()
+        losses.extend(torch.stack(step_losses).tolist())
+
+    return train, recipe, training, losses
+
+
+def measure_pretraining(
+    setting: Setting, model_name: str, objective: str, *overrides: str, **options: Any
+) -> dict[str, Any]:
+    """Figures of a step: with tokens a second and its share of the peak and of the product.
+
+    losses: of a target at the first and the last step of the first time; every way to compute an
+    objective must give nearly the same.
+    """
+    device = torch.device(setting.device)
+    forget(device)
+    train, recipe, training, losses = steps_by(
+        setting, model_name, objective, *overrides, **options
+    )
+    figures = measure(train, device)
+    phase = recipe.phases[PHASES[objective]]
+    speed = 1000 * recipe.step_tokens_of(phase) / figures["ms"]
+    flops = speed * phase_cost(training.module.model, phase, length=recipe.length_of(phase))
+    figures |= {"tokens_per_s": round(speed), "paths": training.kernels}
+    figures["losses"] = [round(losses[0], 4), round(losses[setting.pick(12, 3) - 1], 4)]
+    peak = peak_of(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+    if peak is not None:
+        figures["mfu"] = round(flops / peak, 3)
+    if (measured := measured_flops(setting)) is not None:
+        figures["of_product"] = round(flops / measured, 3)
+    return figures

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,29 +26,32 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
         pipes.append(here)
     plans = [pipe.recv() for pipe in pipes]  # sent once a process has compiled
     for count in counts:
-        yield f"{count} at once", lambda c=count: together(pipes[:c], plans[0])
-    for pipe in pipes:
-        pipe.send("stop")
+        yield f"{count} at once", partial(together, pipes[:count], plans)
 
 
-def together(pipes: Sequence[Connection], planned: int) -> dict[str, Any]:
-    """Let the processes train at the same time. planned: bytes that the product expects of each."""
+def together(pipes: Sequence[Connection], plans: Sequence[int]) -> dict[str, Any]:
+    """Let some processes train at the same time; their memory, and that of all on the card.
+
+    plans: bytes that the product expects each to need.
+    """
     for pipe in pipes:
         pipe.send("train")
     answers = [pipe.recv() for pipe in pipes]
     step = statistics.fmean(answer["ms"] for answer in answers)
-    return {
-        "ms_a_seed_step": round(step / len(pipes), 2),
-        "gib_each": round(max(answer["peak"] for answer in answers) / 2**30, 2),
-        "gib_each_planned": round(planned / 2**30, 2),
-        "gib_used_on_card": round(max(answer["used"] for answer in answers) / 2**30, 2),
+    gib = {
+        "gib_each": max(answer["peak"] for answer in answers),
+        "gib_each_planned": plans[0],
+        f"gib_of_card_for_{len(plans)}": max(answer["used"] for answer in answers),
     }
+    memory = {name: round(amount / 2**30, 2) for name, amount in gib.items()}
+    return {"ms_a_seed_step": round(step / len(pipes), 2), **memory}
 
 
 def work(setting: Setting, seed: int, threads: int, pipe: Connection) -> None:
     """A process: trains its seed once to compile, then whenever it is asked to.
 
-    It alone loads torch; the memory that the product plans is what it sends first.
+    It alone loads torch; the memory that the product plans is what it sends first. Its runs are
+    long, so that those of several processes fall together.
     """
     import torch
 
@@ -64,10 +68,8 @@ def work(setting: Setting, seed: int, threads: int, pipe: Connection) -> None:
         from tests.benchmarks.gpu.stand_in import pass_for_accelerator
 
         pass_for_accelerator()
-    device = torch.device(setting.device)
-    made_for = checkpoint(setting, BASE)
-    prepared, loaded = sentences(setting, made_for), load_encoder(made_for, device)
-
+    device, made_for = torch.device(setting.device), checkpoint(setting, BASE)
+    prepared, loaded = sentences(setting, made_for, steps=120), load_encoder(made_for, device)
     product(loaded, prepared, Clock(device), seed)
     pipe.send(planned_memory_bytes(made_for.parameters or 0))
     while pipe.recv() == "train":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,26 +31,25 @@ class Setting:
         """The size that this setting asks for."""
         return tiny if self.tiny else full
 
-    def results(self) -> Iterator[dict[str, Any]]:
-        """The lines that stand in the results, the oldest first."""
-        file = self.out / RESULTS
-        if file.is_file():
-            for text in file.read_text(encoding="utf-8").splitlines():
-                yield json.loads(text)
+    def results(self) -> dict[str, dict[str, Any]]:
+        """The last line of each step that stands in the results."""
+        return {line["step"]: line for line in read_lines(self.out / RESULTS)}
 
-    def write(self, line: dict[str, Any]) -> None:
-        """Append a line to the results."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        with (self.out / RESULTS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
 
-    def measured_tflops(self) -> float | None:
-        """The large matrix product's rate that the step `machine` measured; None before it."""
-        rates = [
-            row["tflops"]
-            for line in self.results()
-            if line["step"] == "machine"
-            for row in line["rows"]
-            if row["name"] == "product 8192 x 8192 x 8192" and "tflops" in row
-        ]
-        return rates[-1] if rates else None
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON that are whole: a kill may have cut one off."""
+    lines = []
+    for text in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+def append_line(file: Path, line: dict[str, Any]) -> None:
+    """Append a line of JSON at once, on a line of its own where the last one was cut off."""
+    whole = not file.is_file() or file.read_bytes()[-1:] in (b"", b"\n")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(("" if whole else "\n") + json.dumps(line) + "\n")
