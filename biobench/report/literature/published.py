@@ -65,15 +65,13 @@ class PublishedHeader(Paper):
 
 @dataclass(frozen=True, slots=True)
 class PublishedValue:
-    """One printed number. value: fraction (0-1); step: to which it was rounded, a fraction."""
+    """One printed number. value: fraction (0-1)."""
 
     paper: str
     model: str
-    size: str
     language: str
     task: str
     value: float
-    step: float
     claimed: str
     likely: str
     seeds: int
@@ -81,7 +79,6 @@ class PublishedValue:
     caption: str
     reading: str
     source: str
-    citation: str
     variant: str = ""
     """The paper's id, where several papers print values of one model."""
 
@@ -267,12 +264,10 @@ def _value(row: dict[str, str], header: PublishedHeader) -> PublishedValue:
     return PublishedValue(
         paper=header.id,
         model=row["model"],
-        size=row["size"],
         language=language,
         task=row["task"],
         # fractions that print as they were written: 0.701, not 0.7010000000000001
         value=round(float(row["value_percent"]) / 100, 6),
-        step=10.0**-header.decimals / 100,
         claimed=row["average_claimed"],
         likely=row["average_likely"],
         seeds=int(row["seeds"] or 0),
@@ -280,7 +275,6 @@ def _value(row: dict[str, str], header: PublishedHeader) -> PublishedValue:
         caption=header.caption[language],
         reading=header.readings[row["task"]],
         source=header.source,
-        citation=header.citation,
         parameters=header.parameters.get(row["model"]),
         stated=header.stated is None or language in header.stated,
     )
