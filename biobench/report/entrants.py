@@ -144,8 +144,10 @@ def _all_refused(name: str, refused: Sequence[RunGroup], refusals: Sequence[Refu
 
 def _unknown_model(name: str, results: Results) -> UsageError:
     models: set[str] = set()
-    for scores in (*results.groups, *results.published):
-        models.update(names_of(scores))
+    for group in results.groups:
+        models.update(names_of(group))
+    for value in results.published:
+        models.update(names_of(value))
     hint = suggest(name, [plain(model) for model in sorted(models)])
     if not hint.startswith("did you mean"):
         hint = "`biobench report` shows the models that have results"
