@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from biobench.errors import UsageError
-from biobench.report.entrants import find_entrants, line_name
+from biobench.report.entrants import Entrant, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.frame import build
 from biobench.report.groups import RunGroup
@@ -49,33 +49,47 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
     """
     entrant = find_entrants([model], results)[0]
     if entrant.is_published:
-        what = f"'{entrant.label}' has no runs here, its scores are published ones"
-        raise UsageError(what, hint="export models that were run")
-    groups = [g for members in entrant.groups.values() for g in members if g.departures.whole]
-    several = sorted({line_name(g.model, g.variant) for g in groups})
-    if len(several) > 1:
-        raise UsageError(
-            f"'{entrant.label}' names {len(several)} different weights or submissions here",
-            hint="name one: " + ", ".join(f"'{plain(name)}'" for name in several),
-        )
-    full = {g.task: g for g in groups}
-    if not full:
-        what = f"'{entrant.label}' has only limited or overridden runs"
-        raise UsageError(what, hint="run it in full; only such runs are exported")
+        message = f"'{entrant.label}' has no runs here, its scores are published ones"
+        raise UsageError(message, hint="export models that were run")
+    full_runs = _full_runs(entrant)
+    rows = _rows_by_task(results, entrant, full_runs)
+    exported: list[TaskResult] = []
+    for task, info in results.infos.items():
+        needed = len(AVERAGES) if has_f1(info.type) else 1
+        if task in full_runs and len(rows[task]) == needed:
+            exported.append(TaskResult(info, full_runs[task], tuple(rows[task])))
+    if not exported:
+        message = f"the records of '{entrant.label}' have no scores"
+        raise UsageError(message, hint="run `biobench rescore`")
+    return exported
+
+
+def _full_runs(entrant: Entrant) -> dict[str, RunGroup]:
+    """Task -> the model's full runs. Raises UsageError where there are none, or of several
+    variants.
+    """
+    groups = [
+        group for of_task in entrant.groups.values() for group in of_task if group.departures.whole
+    ]
+    if not groups:
+        message = f"'{entrant.label}' has only limited or overridden runs"
+        raise UsageError(message, hint="run it in full; only such runs are exported")
+    lines = sorted({line_name(group.model, group.variant) for group in groups})
+    if len(lines) > 1:
+        message = f"'{entrant.label}' names {len(lines)} different weights or submissions here"
+        raise UsageError(message, hint="name one: " + ", ".join(f"'{plain(x)}'" for x in lines))
+    return {group.task: group for group in groups}
+
+
+def _rows_by_task(
+    results: Results, entrant: Entrant, full_runs: dict[str, RunGroup]
+) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = defaultdict(list)
     for average in AVERAGES:
         for row in build(results, average, models=[entrant.model], sources=[entrant.source]).rows:
-            shown = row.task in full and row.variant == full[row.task].variant
+            if row.task not in full_runs or row.variant != full_runs[row.task].variant:
+                continue
             # kinds without F1 have one score whatever the average
-            if shown and row.metric not in {r.metric for r in rows[row.task]}:
+            if all(row.metric != earlier.metric for earlier in rows[row.task]):
                 rows[row.task].append(row)
-    listed = [
-        TaskResult(info, full[task], tuple(rows[task]))
-        for task, info in results.infos.items()
-        if task in full and len(rows[task]) == (len(AVERAGES) if has_f1(info.type) else 1)
-    ]
-    if not listed:
-        raise UsageError(
-            f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`"
-        )
-    return listed
+    return rows

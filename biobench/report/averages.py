@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from biobench.report.groups import Source
 from biobench.report.row import Row
@@ -35,92 +36,120 @@ def suite_averages(
     for info in infos.values():
         if info.in_suite:
             members[info.suite].append(info.id)
+    averages: list[Row] = []
+    incomplete_lines: dict[str, int] = defaultdict(int)
+    for suite, line in _lines(rows, infos):
+        needed = len(members[suite])
+        if needed < 2 or line[0].partial:
+            continue
+        if len(line) == needed or (incomplete and len(line) > 1):
+            averages.append(_average(suite, line, needed, infos))
+        else:
+            incomplete_lines[suite] += 1
+    notes = [note for row in averages for note in row.notes]
+    for suite, count in incomplete_lines.items():
+        if asked is None or set(members[suite]) <= set(asked):
+            lack = f"some of the {len(members[suite])} {suite} tasks are missing under this average"
+            notes.append(f"rows without a suite average, because {lack}: {count}")
+    return tuple(averages), notes
+
+
+def _lines(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[tuple[str, list[Row]]]:
+    """Each suite with the rows of one line of its table. Baselines and oracles have no average."""
     lines: dict[tuple[str, tuple[str, str, Source]], list[Row]] = defaultdict(list)
     for row in rows:
         if infos[row.task].in_suite and row.source not in ("oracle", "baseline"):
             lines[row.suite, row.line].append(row)
-    averages: list[Row] = []
-    parts: dict[str, int] = defaultdict(int)
-    for (suite, _), of_line in lines.items():
-        needed = len(members[suite])
-        if needed < 2 or of_line[0].partial:
-            continue
-        if len(of_line) == needed or (incomplete and len(of_line) > 1):
-            weights = task_weights([infos[row.task].corpus for row in of_line]).tolist()
-            averages.append(_average(suite, of_line, needed, weights))
-        else:
-            parts[suite] += 1
-    notes = [note for row in averages for note in row.notes]
-    for suite, count in parts.items():
-        if asked is None or set(members[suite]) <= set(asked):
-            part = f"some of the {len(members[suite])} {suite} tasks are missing under this average"
-            notes.append(f"rows without a suite average, because {part}: {count}")
-    return tuple(averages), notes
+    return [(suite, line) for (suite, _), line in lines.items()]
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:
     """The mean where every value is known."""
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    if not measured or len(measured) < len(values):
+        return None
+    return sum(measured) / len(measured)
 
 
-def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[float]) -> Row:
-    """The mean of the rows' means with these weights. Its interval: other seeds, these tasks and
-    test sets.
+class _Spread(NamedTuple):
+    """sd and the ends of the 95% interval of a mean of tasks, None where they are unknown."""
 
-    Seeds of different tasks are independent runs, so the variances of the means add up
-    (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. Costs are means
-    over the tasks too, the memory their maximum.
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def _average(suite: str, rows: Sequence[Row], needed: int, infos: Mapping[str, TaskInfo]) -> Row:
+    """The mean over the corpora of the rows' means; costs are means over the tasks, the memory
+    their maximum. needed: how many tasks the suite has.
     """
-    trained = math.fsum(
-        w * (r.mean if r.kept is None else r.kept) for w, r in zip(weights, rows, strict=True)
-    )
-    failed = sum(r.failed for r in rows)
-    seeds = min(r.n_seeds for r in rows)
-    sd = low = high = None
-    parts = [
-        (w * r.sd, r.n_seeds - r.failed, r.ratio)
-        for w, r in zip(weights, rows, strict=True)
-        if r.sd is not None
-    ]
-    if len(parts) == len(rows) and all(n > 1 for _, n, _ in parts):
-        variances = [(spread**2 * (1 / n + ratio), n - 1.0) for spread, n, ratio in parts]
-        sd = math.sqrt(sum(spread**2 for spread, *_ in parts))
-        error = math.sqrt(sum(v for v, _ in variances))
-        test = t_from_se(
-            trained, error, pooled_df(variances), n=seeds, estimand=Estimand.THESE_TEST_SETS
-        )
-        # where one task's spread is unknown (its seeds gave equal scores), so is the spread of the
-        # mean
-        if test.interval is not None and all(r.low is not None for r in rows):
-            low, high = max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0)
-    costs: dict[str, Any] = {name: known_mean([getattr(r, name) for r in rows]) for name in COSTS}
-    metrics = {r.metric for r in rows}
-    complete = len(rows) == needed
-    part = f"{rows[0].model}: average over {len(rows)} of {needed} {suite} tasks"
+    weights = task_weights([infos[row.task].corpus for row in rows]).tolist()
+    trained = _weighted(weights, [row.trained_mean for row in rows])
+    spread = _spread(rows, weights, trained)
+    failed = sum(row.failed for row in rows)
+    metrics = {row.metric for row in rows}
+    memory = [row.peak_memory_bytes for row in rows if row.peak_memory_bytes is not None]
+    costs: dict[str, Any] = {
+        name: known_mean([getattr(row, name) for row in rows]) for name in COSTS
+    }
+    notes: tuple[str, ...] = ()
+    if len(rows) != needed:
+        notes = (f"{rows[0].model}: average over {len(rows)} of {needed} {suite} tasks",)
     return Row(
         model=rows[0].model,
         task=f"avg_{suite}",
         metric=metrics.pop() if len(metrics) == 1 else "mixed",
-        mean=math.fsum(w * r.mean for w, r in zip(weights, rows, strict=True)),
-        sd=sd,
-        low=low,
-        high=high,
-        n_seeds=seeds,
+        mean=_weighted(weights, [row.mean for row in rows]),
+        sd=spread.sd,
+        low=spread.low,
+        high=spread.high,
+        n_seeds=min(row.n_seeds for row in rows),
         source=rows[0].source,
         variant=rows[0].variant,
         language=rows[0].language,
         suite=suite,
         tasks=len(rows),
-        task_mean=math.fsum(r.mean for r in rows) / len(rows),
+        task_mean=math.fsum(row.mean for row in rows) / len(rows),
         failed=failed,
         kept=trained if failed else None,
-        complete=complete,
-        only_likely=any(r.only_likely for r in rows),
+        complete=not notes,
+        only_likely=any(row.only_likely for row in rows),
         parameters=rows[0].parameters,
-        peak_memory_bytes=max(
-            (r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None
-        ),
+        peak_memory_bytes=max(memory, default=None),
         **costs,
-        notes=() if complete else (part,),
+        notes=notes,
     )
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    return math.fsum(map(operator.mul, weights, values))
+
+
+def _spread(rows: Sequence[Row], weights: Sequence[float], mean: float) -> _Spread:
+    """The spread of the weighted mean over other seeds, for these tasks and test sets.
+
+    Seeds of different tasks are independent runs, so the variances of the means add up
+    (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. mean: of the
+    runs that trained, about which the interval lies.
+    """
+    squares: list[float] = []
+    variances: list[tuple[float, float]] = []
+    for weight, row in zip(weights, rows, strict=True):
+        trained_seeds = row.n_seeds - row.failed
+        if row.sd is None or trained_seeds < 2:
+            return _Spread()
+        square = (weight * row.sd) ** 2
+        squares.append(square)
+        variances.append((square * (1 / trained_seeds + row.ratio), trained_seeds - 1.0))
+    sd = math.sqrt(sum(squares))
+    test = t_from_se(
+        mean,
+        math.sqrt(sum(variance for variance, _ in variances)),
+        pooled_df(variances),
+        n=min(row.n_seeds for row in rows),
+        estimand=Estimand.THESE_TEST_SETS,
+    )
+    # where one task's spread is unknown (its seeds gave equal scores), so is that of the mean
+    if test.interval is None or any(row.low is None for row in rows):
+        return _Spread(sd)
+    return _Spread(sd, max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0))

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from biobench.core.hub import cached_commit
 from biobench.errors import UsageError
+from biobench.report.baselines import Refusal
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
 from biobench.report.results import Results
+from biobench.report.tasks import TaskInfo
 from biobench.schema.checkpoint import model_folder
 from biobench.schema.strict import suggest
 
@@ -57,7 +59,8 @@ def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     entrants: list[Entrant] = []
     for name in names:
         entrant = _find(name, results)
-        label, times, used = entrant.label, 1, {other.label for other in entrants}
+        used = {earlier.label for earlier in entrants}
+        label, times = entrant.label, 1
         while label in used:
             times += 1
             label = f"{entrant.label} #{times}"
@@ -65,58 +68,90 @@ def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     return entrants
 
 
+def names_of(scores: RunGroup | PublishedValue) -> tuple[str, str]:
+    """The names that mean these scores: the model's, and its line's in the tables."""
+    return scores.model, line_name(scores.model, scores.variant)
+
+
 def _find(name: str, results: Results) -> Entrant:
     groups = groups_named(name, results.groups)
     if groups:
-        sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
-        kept = [g for g in groups if g.source == sources[0]]
-        by_task: dict[str, list[RunGroup]] = defaultdict(list)
-        for group in kept:
-            by_task[group.task].append(group)
-        model = kept[0].model
+        return _entrant_with_runs(name, groups, results.published)
+    values = [value for value in results.published if name in names_of(value)]
+    if values:
+        return _published_entrant(name, values, results.infos)
+    refused = groups_named(name, [refusal.group for refusal in results.refusals])
+    if refused:
+        raise _all_refused(name, refused, results.refusals)
+    raise _unknown_model(name, results)
+
+
+def _entrant_with_runs(
+    name: str, groups: Sequence[RunGroup], published: Sequence[PublishedValue]
+) -> Entrant:
+    """The model by its runs of the preferred source; notes say which of its scores are not used."""
+    stored = {group.source for group in groups}
+    sources = [source for source in _PREFERRED if source in stored]
+    by_task: dict[str, list[RunGroup]] = defaultdict(list)
+    label = model = ""
+    for group in groups:
+        if group.source != sources[0]:
+            continue
+        by_task[group.task].append(group)
+        model = model or group.model
         # the bracket is shown where it was asked for; what else is limited or overridden is in the
         # notes
-        label = (
-            name
-            if any(g.variant and name == line_name(g.model, g.variant) for g in kept)
-            else model
+        if group.variant and name == line_name(group.model, group.variant):
+            label = name
+    label = plain(label or model)
+    notes = [f"{label}: its {source} scores are left aside" for source in sources[1:]]
+    if any(value.model == name for value in published):
+        notes.append(
+            f"{label}: the published scores of the same name are left aside, its runs are used"
         )
-        notes = [f"{plain(label)}: its {source} scores are left aside" for source in sources[1:]]
-        if any(v.model == name for v in results.published):
-            notes.append(
-                f"{plain(label)}: the published scores of the same name are left aside, its runs "
-                f"are used"
-            )
-        tasks = {task: tuple(members) for task, members in by_task.items()}
-        return Entrant(plain(label), model, sources[0], tasks, notes=tuple(notes))
-    values = [v for v in results.published if name in (v.model, line_name(v.model, v.variant))]
-    lines = sorted({line_name(v.model, v.variant) for v in values})
+    tasks = {task: tuple(members) for task, members in by_task.items()}
+    return Entrant(label, model, source=sources[0], groups=tasks, notes=tuple(notes))
+
+
+def _published_entrant(
+    name: str, values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo]
+) -> Entrant:
+    """The model by its printed values. Raises UsageError where several papers print some."""
+    lines = sorted({line_name(value.model, value.variant) for value in values})
     if len(lines) > 1:
         hint = "name one: " + ", ".join(f"'{plain(line)}'" for line in lines)
         raise UsageError(f"{len(lines)} papers print values of '{plain(name)}'", hint=hint)
-    if values:
-        of = {v.task: v for v in values}
-        published = {
-            i.id: of[i.published_as] for i in results.infos.values() if i.published_as in of
-        }
-        return Entrant(plain(name), name, "published", {}, published)
-    refused = groups_named(name, [r.group for r in results.refusals])
-    if refused:
-        failing = ", ".join(sorted({g.task for g in refused}))
-        reasons = dict.fromkeys(
-            text for r in results.refusals if r.group in refused for text in r.reasons
-        )
-        what = (
-            f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are "
-            f"not compared"
-        )
-        raise UsageError(what, hint="; ".join(reasons))
-    known = {text for g in results.groups for text in (g.model, line_name(g.model, g.variant))}
-    known |= {text for v in results.published for text in (v.model, line_name(v.model, v.variant))}
-    hint = suggest(name, [plain(k) for k in sorted(known)])
+    printed = {value.task: value for value in values}
+    published: dict[str, PublishedValue] = {}
+    for info in infos.values():
+        if info.published_as in printed:
+            published[info.id] = printed[info.published_as]
+    return Entrant(plain(name), name, source="published", groups={}, published=published)
+
+
+def _all_refused(name: str, refused: Sequence[RunGroup], refusals: Sequence[Refusal]) -> UsageError:
+    tasks = ", ".join(sorted({group.task for group in refused}))
+    reasons: dict[str, None] = {}
+    for refusal in refusals:
+        if refusal.group in refused:
+            reasons |= dict.fromkeys(refusal.reasons)
+    message = (
+        f"all runs of '{plain(name)}' ({tasks}) are on data that fails its gate, and are not "
+        f"compared"
+    )
+    return UsageError(message, hint="; ".join(reasons))
+
+
+def _unknown_model(name: str, results: Results) -> UsageError:
+    models: set[str] = set()
+    for group in results.groups:
+        models.update(names_of(group))
+    for value in results.published:
+        models.update(names_of(value))
+    hint = suggest(name, [plain(model) for model in sorted(models)])
     if not hint.startswith("did you mean"):
         hint = "`biobench report` shows the models that have results"
-    raise UsageError(f"no results of a model '{plain(name)}'", hint=hint)
+    return UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 
 def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
@@ -133,12 +168,13 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
         names += [f"{resolved.parent.name}/{resolved.name}", resolved.name]
     elif revision and (commit := cached_commit(model, revision)) is not None:
         names.append(f"{model}@{commit}")
-    for wanted in names:
-        named = [g for g in groups if wanted in (g.model, line_name(g.model, g.variant))]
-        named = named or [g for g in groups if wanted == g.model.partition("@")[0]]
-        models = sorted({g.model for g in named})
+    for alias in names:
+        named = [group for group in groups if alias in names_of(group)]
+        if not named:
+            named = [group for group in groups if alias == group.model.partition("@")[0]]
+        models = sorted({group.model for group in named})
         if len(models) > 1:
-            hint = "name the revision: " + ", ".join(plain(m) for m in models)
+            hint = "name the revision: " + ", ".join(map(plain, models))
             raise UsageError(f"'{plain(name)}' is the name of {len(models)} models", hint=hint)
         if named:
             return named

@@ -4,13 +4,15 @@ know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from biobench.report.groups import RunGroup
 from biobench.schema.contamination import Contamination
 from biobench.schema.kind import traits_of
 from biobench.stats import without_failed
+from biobench.store import Brief
 
 MARK = "†"
 """Beside a score on a test set part of which was in the model's training text."""
@@ -28,85 +30,107 @@ def footnotes(
     scores: of the group's runs, as fractions. lost: which of these runs failed. sd: over the
     others. guess: what guessing scores, where the model is not above it.
     """
-    first, what, notes = group.briefs[0], f"{group.model} on {group.task}", []
+    return [
+        *_data_notes(group),
+        *group.notes,
+        *_model_notes(group),
+        *_window_notes(group),
+        *_score_notes(group, scores, lost, sd, guess),
+        *remark(group),
+    ]
+
+
+def _data_notes(group: RunGroup) -> Iterator[str]:
+    run = group.briefs[0]
     if group.folds:
-        notes.append(
-            f"{what}: {len(group.briefs)} of {group.folds} splits of one corpus, a training each; "
-            f"± is the t interval "
-            "corrected for the training documents that they share"
+        yield (
+            f"{_name(group)}: {len(group.briefs)} of {group.folds} splits of one corpus, a "
+            f"training each; ± is the t interval corrected for the training documents that they "
+            f"share"
         )
-    data = f"{group.task}, source {first.source}"
-    hidden = ""
-    if traits_of(first.type).spans:
-        if first.lost_gold:
-            hidden = (
-                f"; {first.lost_gold} gold mentions lie beyond it, or have edges that no model "
-                f"predicts, and count as missed"
-            )
-    elif not first.ceiling:
-        hidden = "; the corpus does not say which labels that hides"
-    else:
-        hidden = (
-            f"; {first.lost_gold} gold labels have no mention in it, the others alone give micro "
-            f"F1 "
-            f"{100 * first.ceiling['micro_f1']:.1f} (no bound: a label can be found without its "
-            f"mention)"
-        )
+    data = f"{group.task}, source {run.source}"
     problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
     if problems:
-        notes.append(
+        yield (
             f"warning: {data}: {len(problems)} counts of the data contradict its spec "
             f"({problems[0]})"
         )
-    if lacking := first.unexpressed:
-        notes.append(
+    if lacking := run.unexpressed:
+        yield (
             f"{data}: {sum(lacking.values())} gold mentions of the corpus, "
-            f"{lacking.get('test', 0)} of them in test, "
-            "cannot be expressed in its units and tokens, or are dropped by the decoding of its "
-            "tags, and are in no score"
+            f"{lacking.get('test', 0)} of them in test, cannot be expressed in its units and "
+            f"tokens, or are dropped by the decoding of its tags, and are in no score"
         )
-    notes += group.notes
-    notes += [
-        f"{group.model}: {note}"
-        for note in dict.fromkeys(note for brief in group.briefs for note in brief.model_notes)
-    ]
+
+
+def _model_notes(group: RunGroup) -> list[str]:
+    notes = dict.fromkeys(note for brief in group.briefs for note in brief.model_notes)
+    return [f"{group.model}: {note}" for note in notes]
+
+
+def _window_notes(group: RunGroup) -> Iterator[str]:
+    """What of the test documents the model does not read, or cannot answer."""
+    run, name = group.briefs[0], _name(group)
     if group.lengths:
-        notes.append(
-            f"{what}: over the lengths {', '.join(map(str, group.lengths))}, window "
-            f"{first.max_length}"
+        lengths = ", ".join(map(str, group.lengths))
+        yield f"{name}: over the lengths {lengths}, window {run.max_length}"
+    elif run.truncated_documents:
+        yield (
+            f"{name}: {run.truncated_documents} of {run.test_documents} test documents are longer "
+            f"than its window of {run.max_length} tokens{_hidden(run)}"
         )
-    elif first.truncated_documents:
-        notes.append(
-            f"{what}: {first.truncated_documents} of {first.test_documents} test documents are "
-            f"longer than its window "
-            f"of {first.max_length} tokens{hidden}"
-        )
-    elif traits_of(first.type).spans and first.lost_gold:
-        notes.append(
-            f"{what}: {first.lost_gold} gold mentions have edges that no model predicts (`edges` "
+    elif traits_of(run.type).spans and run.lost_gold:
+        yield (
+            f"{name}: {run.lost_gold} gold mentions have edges that no model predicts (`edges` "
             f"of `biobench data verify`) and count as missed"
         )
+
+
+def _hidden(run: Brief) -> str:
+    """The gold that lies beyond the window, as the end of a sentence."""
+    if traits_of(run.type).spans:
+        if not run.lost_gold:
+            return ""
+        return (
+            f"; {run.lost_gold} gold mentions lie beyond it, or have edges that no model "
+            f"predicts, and count as missed"
+        )
+    if not run.ceiling:
+        return "; the corpus does not say which labels that hides"
+    return (
+        f"; {run.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
+        f"{100 * run.ceiling['micro_f1']:.1f} (no bound: a label can be found without its mention)"
+    )
+
+
+def _score_notes(
+    group: RunGroup,
+    scores: Sequence[float],
+    lost: Sequence[bool],
+    sd: float | None,
+    guess: float | None,
+) -> Iterator[str]:
+    name = _name(group)
     if sd == 0:
-        notes.append(
-            f"{what}: {len(group.seeds)} seeds gave exactly the same score, which tells nothing "
-            f"of the spread over "
-            "others: no ±, here and in averages over it"
+        yield (
+            f"{name}: {len(group.seeds)} seeds gave exactly the same score, which tells nothing "
+            f"of the spread over others: no ±, here and in averages over it"
         )
     if guess is not None:
-        notes.append(
-            f"{what}: not above guessing (a policy that reads no text scores {100 * guess:.1f})"
-        )
+        yield f"{name}: not above guessing (a policy that reads no text scores {100 * guess:.1f})"
     if any(lost):
-        rest = without_failed(scores, lost)
-        which = f"seed{'s' * (sum(lost) > 1)} " + ", ".join(
-            str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone
+        trained = without_failed(scores, lost)
+        word = "seed" if sum(lost) == 1 else "seeds"
+        failed_seeds = f"{word} " + ", ".join(map(str, itertools.compress(group.seeds, lost)))
+        yield (
+            f"{name}: {sum(lost)} of {len(lost)} runs failed ({failed_seeds}); the mean "
+            f"includes them, ± is about the others, whose mean is "
+            f"{100 * sum(trained) / len(trained):.1f}"
         )
-        notes.append(
-            f"{what}: {sum(lost)} of {len(lost)} runs failed ({which}); the mean includes them, ± "
-            f"is about the "
-            f"others, whose mean is {100 * sum(rest) / len(rest):.1f}"
-        )
-    return [*notes, *remark(group)]
+
+
+def _name(group: RunGroup) -> str:
+    return f"{group.model} on {group.task}"
 
 
 def contamination(group: RunGroup) -> Contamination | None:

@@ -4,7 +4,8 @@ made from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import KINDS
 from biobench.stats import seed_interval, without_failed
-from biobench.store import UnusableFile
+from biobench.store import Brief, UnusableFile
 from biobench.store.store import paused_collector
 
 if TYPE_CHECKING:
@@ -154,13 +155,8 @@ def build(
         *likely_note(rows),
         *deviation_notes([info for info in infos.values() if info.id in published]),
         *part_notes,
+        *_left_out(means, loaded),
     ]
-    for suite in dict.fromkeys(row.suite for row in means):
-        refused = [
-            t for t in sorted(loaded.refused) if infos[t].in_suite and infos[t].suite == suite
-        ]
-        words = "for every line, published ones too: the gate refuses the runs here"
-        notes += [f"the {suite} average leaves out {', '.join(refused)} {words}"] if refused else []
     return Report(
         average=average,
         rows=tuple(rows),
@@ -170,6 +166,21 @@ def build(
         findings=loaded.findings,
         slice=loaded.slice,
     )
+
+
+def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:
+    """A note for each average that lacks the tasks whose runs the gate refuses."""
+    for suite in dict.fromkeys(row.suite for row in averages):
+        refused = []
+        for task in sorted(results.refused):
+            info = results.infos[task]
+            if info.in_suite and info.suite == suite:
+                refused.append(task)
+        if refused:
+            yield (
+                f"the {suite} average leaves out {', '.join(refused)} for every line, published "
+                f"ones too: the gate refuses the runs here"
+            )
 
 
 def run_rows(
@@ -183,7 +194,8 @@ def run_rows(
     rows: list[Row] = []
     remarks: list[Remark] = []
     for group in groups:
-        info, metric = infos[group.task], metric_of(infos[group.task], average)
+        info = infos[group.task]
+        metric = metric_of(info, average)
         scores = group.scores(metric)
         if scores is None:
             text = (
@@ -192,62 +204,71 @@ def run_rows(
             )
             remarks.append((group.source, group.task, text))
             continue
-        lost = group.failed(metric)
-        first, runs = group.briefs[0], group.briefs
-        guessing = is_guessing([TaskScores(info, metric, scores, group)], bars, evidence)
-        # predictions that were made elsewhere say nothing of what they cost and what a window hides
-        costs: dict[str, Any] = {}
-        if first.origin != "outside":
-            costs = {name: known_mean([getattr(b, name) for b in runs]) for name in COSTS}
-            costs |= {
-                name: getattr(first, name)
-                for name in ("truncated_documents", "lost_gold", "parameters")
-            }
-            costs["peak_memory_bytes"] = max(b.peak_memory_bytes for b in runs)
-        kind = KINDS.get(first.type)
-        # what one document is worth where a document is an answer
-        whole = kind is None or not (kind.spans or not kind.single or kind.numeric)
-        step = 1 / first.test_documents if whole else 0.0
-        summary = seed_interval(without_failed(scores, lost), resolution=step, ratio=group.ratio)
-        interval = summary.interval
-        rows.append(
-            Row(
-                model=group.model,
-                task=group.task,
-                metric=metric,
-                mean=sum(scores) / len(scores),
-                sd=summary.sd,
-                low=None if interval is None else max(interval.low, LOWEST.get(metric, 0.0)),
-                high=None if interval is None else min(interval.high, 1.0),
-                n_seeds=len(scores),
-                ratio=group.ratio,
-                failed=sum(lost),
-                guessing=guessing,
-                failed_seeds=tuple(
-                    seed for seed, gone in zip(group.seeds, lost, strict=True) if gone
-                ),
-                kept=summary.mean if any(lost) else None,
-                source=group.source,
-                variant=group.variant,
-                partial=group.departures.partial,
-                language=info.language,
-                suite=info.suite,
-                slice=group.slice,
-                seeds=group.seeds,
-                values=tuple(scores),
-                **costs,
-                contamination=None
-                if (known := contamination(group)) is None
-                else known.model_dump(mode="json"),
-                notes=tuple(
-                    footnotes(
-                        group,
-                        scores,
-                        lost,
-                        summary.sd,
-                        bars.get((info.id, metric)) if guessing else None,
-                    )
-                ),
-            )
-        )
+        scored = TaskScores(info, metric, scores, group)
+        rows.append(_run_row(group, scored, is_guessing([scored], bars, evidence), bars))
     return rows, remarks
+
+
+def _run_row(group: RunGroup, scored: TaskScores, guessing: bool, bars: Bars) -> Row:
+    """The row of one group. guessing: the model is not above it; bars: what guessing scores."""
+    info, metric, scores = scored.info, scored.metric, scored.scores
+    guess = bars.get((info.id, metric)) if guessing else None
+    lost = group.failed(metric)
+    summary = seed_interval(
+        without_failed(scores, lost), resolution=_resolution(group.briefs[0]), ratio=group.ratio
+    )
+    low = high = None
+    if summary.interval is not None:
+        low = max(summary.interval.low, LOWEST.get(metric, 0.0))
+        high = min(summary.interval.high, 1.0)
+    training_text = contamination(group)
+    return Row(
+        model=group.model,
+        task=group.task,
+        metric=metric,
+        mean=sum(scores) / len(scores),
+        sd=summary.sd,
+        low=low,
+        high=high,
+        n_seeds=len(scores),
+        ratio=group.ratio,
+        failed=sum(lost),
+        guessing=guessing,
+        failed_seeds=tuple(itertools.compress(group.seeds, lost)),
+        kept=summary.mean if any(lost) else None,
+        source=group.source,
+        variant=group.variant,
+        partial=group.departures.partial,
+        language=info.language,
+        suite=info.suite,
+        slice=group.slice,
+        seeds=group.seeds,
+        values=tuple(scores),
+        **_costs(group),
+        contamination=None if training_text is None else training_text.model_dump(mode="json"),
+        notes=tuple(footnotes(group, scores, lost, summary.sd, guess)),
+    )
+
+
+def _resolution(run: Brief) -> float:
+    """What one document is worth in a score where a document is an answer, else 0."""
+    kind = KINDS.get(run.type)
+    if kind is not None and (kind.spans or not kind.single or kind.numeric):
+        return 0.0
+    return 1 / run.test_documents
+
+
+def _costs(group: RunGroup) -> dict[str, Any]:
+    """What the runs cost and what their window hides, by the row's fields. Predictions that were
+    made elsewhere say nothing of it.
+    """
+    runs = group.briefs
+    if runs[0].origin == "outside":
+        return {}
+    costs: dict[str, Any] = {
+        name: known_mean([getattr(run, name) for run in runs]) for name in COSTS
+    }
+    for name in ("truncated_documents", "lost_gold", "parameters"):
+        costs[name] = getattr(runs[0], name)
+    costs["peak_memory_bytes"] = max(run.peak_memory_bytes for run in runs)
+    return costs

@@ -88,16 +88,18 @@ class Row:
     notes: tuple[str, ...] = ()
 
     @property
+    def trained_mean(self) -> float:
+        """The mean of the runs that did not fail, a fraction."""
+        return self.mean if self.kept is None else self.kept
+
+    @property
     def margin(self) -> float | None:
         """The interval's longer side, a fraction: half its width unless both ends were cut to 0-1.
         None without one.
         """
-        middle = self.mean if self.kept is None else self.kept
-        return (
-            None
-            if self.low is None or self.high is None
-            else max(middle - self.low, self.high - middle)
-        )
+        if self.low is None or self.high is None:
+            return None
+        return max(self.trained_mean - self.low, self.high - self.trained_mean)
 
     @property
     def name(self) -> str:

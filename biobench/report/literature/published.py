@@ -32,6 +32,7 @@ UNDECIDED = "undecided"
 """`average_likely` where the evidence supports no average: comparable with none."""
 _COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"]
 _COLUMNS += ["average_claimed", "average_likely", "seeds"]
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _SPREAD = "sd_percent"
 """An optional last column: the printed standard deviation over the seeds."""
 
@@ -64,15 +65,13 @@ class PublishedHeader(Paper):
 
 @dataclass(frozen=True, slots=True)
 class PublishedValue:
-    """One printed number. value: fraction (0-1); step: to which it was rounded, a fraction."""
+    """One printed number. value: fraction (0-1)."""
 
     paper: str
     model: str
-    size: str
     language: str
     task: str
     value: float
-    step: float
     claimed: str
     likely: str
     seeds: int
@@ -80,7 +79,6 @@ class PublishedValue:
     caption: str
     reading: str
     source: str
-    citation: str
     variant: str = ""
     """The paper's id, where several papers print values of one model."""
 
@@ -207,67 +205,76 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         hint = "it holds the values of the YAML file of the same name"
         raise SpecError(f"cannot be read: {error}", hint=hint, file=path) from error
     reader = csv.DictReader(text.splitlines())
-    known = [*metric_names(), UNDECIDED]
+    if reader.fieldnames not in (_COLUMNS, [*_COLUMNS, _SPREAD]):
+        hint = f"expected: {','.join(_COLUMNS)}, and {_SPREAD} where the paper prints it"
+        line = max(reader.line_num, 1)
+        raise SpecError("has other columns", hint=hint, file=path, line=line)
     seen: set[tuple[str, str, str]] = set()
-
-    def check(right: bool, what: str, hint: str) -> None:
-        if not right:
-            raise SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
-
-    expected = f"expected: {','.join(_COLUMNS)}, and {_SPREAD} where the paper prints it"
-    has_spread = reader.fieldnames == [*_COLUMNS, _SPREAD]
-    check(has_spread or reader.fieldnames == _COLUMNS, "has other columns", expected)
     for row in reader:
-        whole = None not in row and None not in row.values()
-        check(whole, "has too many or too few cells", "quote texts that hold commas")
-        model, task, language, percent, seeds = (
-            row[c] for c in ("model", "task", "language", "value_percent", "seeds")
-        )
-        likely = row["average_likely"]
-        check((model, task, likely) not in seen, f"{model} has two values for {task}", "keep one")
-        seen.add((model, task, likely))
+        for problem, hint in _faults(row, header, seen):
+            raise SpecError(problem, hint=hint, file=path, line=reader.line_num)
+        seen.add((row["model"], row["task"], row["average_likely"]))
+        if not row["task"].startswith("avg_"):
+            yield _value(row, header)
+
+
+def _faults(
+    row: dict[str, str], header: PublishedHeader, seen: set[tuple[str, str, str]]
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a row, and what mends it; a later fault is looked for only where the
+    earlier ones are not there.
+    """
+    if None in row or None in row.values():
+        yield "has too many or too few cells", "quote texts that hold commas"
+    model, task = row["model"], row["task"]
+    if (model, task, row["average_likely"]) in seen:
+        yield f"{model} has two values for {task}", "keep one"
+    yield from _number_faults(row)
+    if not task.startswith("avg_"):
+        yield from _reading_faults(row, header)
+
+
+def _number_faults(row: dict[str, str]) -> Iterator[tuple[str, str]]:
+    seeds, percent, spread = row["seeds"], row["value_percent"], row.get(_SPREAD, "")
+    if seeds and (not seeds.isdigit() or seeds == "0"):
         hint = "give how many, or nothing where the publication does not say"
-        check(
-            not seeds or (seeds.isdigit() and seeds != "0"),
-            f"seeds '{seeds}' is not a number",
-            hint,
-        )
-        is_percentage = re.fullmatch(r"\d+(\.\d+)?", percent) is not None and float(percent) <= 100
-        check(is_percentage, f"'{percent}' is not a percentage", "a number from 0 to 100")
-        spread = row[_SPREAD] if has_spread else ""
-        check(
-            not spread or (re.fullmatch(r"\d+(\.\d+)?", spread) is not None and bool(seeds)),
-            f"{_SPREAD} '{spread}' of {seeds or 'unknown'} seeds is no spread",
-            "give a number in points and the seeds that it is over, or nothing",
-        )
-        if task.startswith("avg_"):
-            continue
-        for column in ("average_claimed", "average_likely"):
-            check(
-                row[column] in known,
-                f"{column} '{row[column]}' is not an average",
-                suggest(row[column], known),
-            )
-        has_words = task in header.readings and language in header.caption
-        how = "say in the YAML how the numbers are read"
-        check(has_words, f"no reading or caption for {task} ({language})", how)
-        yield PublishedValue(
-            paper=header.id,
-            model=model,
-            size=row["size"],
-            language=language,
-            task=task,
-            # fractions that print as they were written: 0.701, not 0.7010000000000001
-            value=round(float(percent) / 100, 6),
-            step=10.0**-header.decimals / 100,
-            claimed=row["average_claimed"],
-            likely=likely,
-            seeds=int(seeds or 0),
-            sd=round(float(spread) / 100, 6) if spread else None,
-            caption=header.caption[language],
-            reading=header.readings[task],
-            source=header.source,
-            citation=header.citation,
-            parameters=header.parameters.get(model),
-            stated=header.stated is None or language in header.stated,
-        )
+        yield f"seeds '{seeds}' is not a number", hint
+    if not _NUMBER.fullmatch(percent) or float(percent) > 100:
+        yield f"'{percent}' is not a percentage", "a number from 0 to 100"
+    if spread and not (_NUMBER.fullmatch(spread) and seeds):
+        problem = f"{_SPREAD} '{spread}' of {seeds or 'unknown'} seeds is no spread"
+        yield problem, "give a number in points and the seeds that it is over, or nothing"
+
+
+def _reading_faults(row: dict[str, str], header: PublishedHeader) -> Iterator[tuple[str, str]]:
+    averages = [*metric_names(), UNDECIDED]
+    for column in ("average_claimed", "average_likely"):
+        if row[column] not in averages:
+            problem = f"{column} '{row[column]}' is not an average"
+            yield problem, suggest(row[column], averages)
+    task, language = row["task"], row["language"]
+    if task not in header.readings or language not in header.caption:
+        problem = f"no reading or caption for {task} ({language})"
+        yield problem, "say in the YAML how the numbers are read"
+
+
+def _value(row: dict[str, str], header: PublishedHeader) -> PublishedValue:
+    """The value of a row without faults."""
+    language, spread = row["language"], row.get(_SPREAD)
+    return PublishedValue(
+        paper=header.id,
+        model=row["model"],
+        language=language,
+        task=row["task"],
+        # fractions that print as they were written: 0.701, not 0.7010000000000001
+        value=round(float(row["value_percent"]) / 100, 6),
+        claimed=row["average_claimed"],
+        likely=row["average_likely"],
+        seeds=int(row["seeds"] or 0),
+        sd=round(float(spread) / 100, 6) if spread else None,
+        caption=header.caption[language],
+        reading=header.readings[row["task"]],
+        source=header.source,
+        parameters=header.parameters.get(row["model"]),
+        stated=header.stated is None or language in header.stated,
+    )
