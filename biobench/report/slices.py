@@ -52,7 +52,7 @@ def _sliced_group(group: RunGroup, name: str) -> RunGroup:
 
 def _sliced_brief(brief: Brief, name: str) -> Brief:
     part = brief.slices[name]
-    return brief._replace(scores=part["scores"], answers=float(part["gold"]), ceiling={})
+    return brief._replace(scores=part["scores"], answers=float(part["gold"]))
 
 
 def slice_part(record: RunRecord, name: str, read_texts: RunTextReader) -> Part:
