@@ -81,6 +81,23 @@ def command(port: int, host: str = HERE) -> list[str]:
     ]
 
 
+def _check_address(host: str, port: int) -> None:
+    """Raises UsageError where this machine cannot listen there."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        hint = (
+            "choose another --port"
+            if host == HERE
+            else "choose another --port, or an address of this machine as --host"
+        )
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
+
+
 def launch(
     results_dir: str | Path,
     port: int,
@@ -108,19 +125,7 @@ def launch(
         raise UsageError(
             f"'{folder}' is not a folder", hint="give a results folder with --results-dir"
         )
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except (OSError, UnicodeError) as error:
-        hint = (
-            "choose another --port"
-            if host == HERE
-            else "choose another --port, or an address of this machine as --host"
-        )
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
+    _check_address(host, port)
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
     if host not in HERE_NAMES:
         environment[PUBLIC_VARIABLE] = "1"
