@@ -49,7 +49,7 @@ def command(port: int, host: str = HERE) -> list[str]:
     """The command line of the app's server on this machine. host: the address that it listens
     on."""
     # a name elsewhere that is made to mean this machine would let its pages read what is shown here
-    names = ("127.0.0.1", "localhost", "::1") if host in HERE_NAMES else ()
+    names = HERE_NAMES if host in HERE_NAMES else ()
     only_here = [word for name in names for word in ("--server.allowedHosts", name)]
     return [
         *(

@@ -159,16 +159,16 @@ def _card(groups: Sequence[RunGroup]) -> None:
         {f"BioBench {r.provenance.biobench}, {r.provenance.device}" for r in records}
     )
     windows = sorted({group.records[0].windows.max_length for group in groups})
-    licences = [r.model.licence for r in records if r.model.licence]
+    licence = next((r.model.licence for r in records if r.model.licence), "not recorded")
     about = {
         "revision": record.model.revision or "–",
         "architecture": record.model.architecture,
         "parameters": f"{record.model.parameters:,}",
-        "window, tokens": ", ".join(str(window) for window in windows),
+        "window, tokens": ", ".join(map(str, windows)),
         "weights hash": record.model.hash[:16],
         "evaluated": " – ".join(dict.fromkeys((min(days), max(days)))),
         "made with": "; ".join(made_with),
-        "licence": licences[0] if licences else "not recorded",
+        "licence": licence,
     }
     shown = {name: page.literal(plain(value)) for name, value in about.items()}
     if brief.revision and "/" in brief.model:

@@ -4,6 +4,7 @@ messages.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +53,12 @@ def pretraining_dir() -> Path:
 def _load(folder: str, state: str) -> Results:
     """`state` stands for the folder's content: another one reads it anew."""
     del state
-    return load(folder)
+    loaded = load(folder)
+    # hundreds of thousands of objects that stay, none of them in a circle: each full collection
+    # would go over them while somebody waits
+    gc.collect()
+    gc.freeze()
+    return loaded
 
 
 def results_state() -> str:
