@@ -11,6 +11,7 @@ import multiprocessing
 import resource
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,16 +44,14 @@ def seconds_of_page_one(patch: pytest.MonkeyPatch, folder: Path) -> tuple[float,
 
 def memory_of_comparisons(
     patch: pytest.MonkeyPatch, folder: Path, comparisons: int = COMPARISONS
-) -> list[float]:
+) -> Iterator[float]:
     """Peak memory of this process in MB after each comparison of five other models."""
-    peaks = []
     for number in range(comparisons):
         start = number * COMPARED
         chosen = [f"org/model-{(start + position) % MODELS}" for position in range(COMPARED)]
         app = open_app(patch, folder, "compare", models=chosen)
         assert len(app.header) == COMPARED * (COMPARED - 1), "a heading a pair and language"
-        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return peaks
+        yield resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(folder: Path) -> None:
@@ -63,9 +62,8 @@ def main(folder: Path) -> None:
         cold, warm = seconds_of_page_one(patch, folder)
         print(f"page one, cold: {cold:.2f} s of CPU", flush=True)
         print("page one, warm: " + ", ".join(f"{value:.2f}" for value in warm), flush=True)
-        peaks = memory_of_comparisons(patch, folder)
-    print(f"peak memory after 1, 10 and {COMPARISONS} comparisons of {COMPARED} models: ", end="")
-    print(f"{peaks[0]:.0f}, {peaks[9]:.0f}, {peaks[-1]:.0f} MB")
+        for number, peak in enumerate(memory_of_comparisons(patch, folder), 1):
+            print(f"peak memory after {number} comparisons: {peak:.0f} MB", flush=True)
 
 
 if __name__ == "__main__":
