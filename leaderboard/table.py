@@ -147,8 +147,9 @@ def _score_cells(scores: Mapping[str, Row], tasks: Sequence[TaskInfo]) -> Cells:
         if info.id in scores:
             cells[info.id] = page.score(scores[info.id])
     counts = sorted({row.n_seeds for row in scores.values()} - {0})
-    ends = dict.fromkeys((counts[0], counts[-1])) if counts else ()
-    cells["seeds"] = "–".join(str(count) for count in ends) or None
+    cells["seeds"] = None
+    if counts:
+        cells["seeds"] = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return cells
 
 
