@@ -5,15 +5,13 @@ table.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
-from biobench.comparison.compare import Comparison
 from biobench.comparison.result import PairResult
-from biobench.report import charts
 from biobench.report.frame import build
 from biobench.report.names import in_sentences
 from biobench.report.printers import render
@@ -22,9 +20,11 @@ from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.version import __version__
 from leaderboard import page
 from leaderboard.best_runs import BestRun, best_run_sentence, rival_sentence, verdict_on
+from leaderboard.costs import show_costs
 from leaderboard.launch import is_public
-from leaderboard.ranking import Entry, Ranking, possible_ranks, ranking, title_of, views
-from leaderboard.table import result_of, show_cards, show_ranking, shown_names
+from leaderboard.ranking import Entry, Ranking, possible_ranks, title_of, view_of, views
+from leaderboard.ranking import ranking as rank_view
+from leaderboard.table import show_cards, show_ranking, shown_names
 
 BOTH = "French and English"
 SIZES = {
@@ -36,13 +36,6 @@ SIZES = {
 """Choice -> the number of parameters that a model stays below."""
 SMALL = SIZES["under 150 M"] or 0
 SMALL_PROTOCOL = "small protocol"
-COSTS = {
-    "parameters": "parameters",
-    "tokens a second in training": "train_tokens_per_second",
-    "peak memory, bytes": "peak_memory_bytes",
-    "seconds a run": "seconds",
-}
-"""Axis -> field of a row."""
 FORMATS = {
     "csv": "text/csv",
     "json": "application/json",
@@ -63,7 +56,7 @@ def ranked(
 ) -> Ranking:
     """`ranking` of a folder; `state` stands for its content."""
     del state
-    return ranking(_loaded, view, tasks, protocol)
+    return rank_view(_loaded, view, tasks, protocol)
 
 
 @st.cache_data(max_entries=64, show_spinner="Comparing the runs")
@@ -80,61 +73,68 @@ def ranks_of_runs(
     return possible_ranks(_loaded, _ranking)
 
 
-@st.cache_resource(max_entries=64, show_spinner="Comparing the best runs")
+@st.cache_data(max_entries=64, show_spinner="Comparing the best runs")
 def verdict(
     best: tuple[str, ...], state: str, _best: BestRun, _loaded: Results
-) -> tuple[Comparison, PairResult] | None:
-    """`verdict_on`; `best` names the models and tasks, `state` the folder's content."""
+) -> tuple[str, str] | None:
+    """The sentence and the badges of `verdict_on`; `best` names the models and tasks, `state` the
+    folder's content.
+    """
     del best, state
-    return verdict_on(_loaded, _best)
+    tested = verdict_on(_loaded, _best)
+    if tested is None:
+        return None
+    _, pair = tested
+    return rival_sentence(pair), _badges(pair)
 
 
 def show() -> None:
     """Draw the page."""
     st.title("Biomedical encoders: published models and the runs here")
     loaded = page.results()
-    known = views(loaded)
-    if not known:
+    available = views(loaded)
+    if not available:
         page.say_no_runs()
         return
     summary = st.container()
-    shown, tasks, protocol, hidden, sort = _choices(loaded, known)
-    whole = [ranked(view, tuple(tasks), protocol, page.results_state(), loaded) for view in shown]
-    rankings = [without_small_runs(one) for one in whole]
+    shown, tasks, protocol, hidden, sort = _choices(loaded, available)
+    state = page.results_state()
+    whole = [ranked(view, tuple(tasks), protocol, state, loaded) for view in shown]
+    rankings = [without_small_runs(ranking) for ranking in whole]
+    several = len(rankings) > 1
     with summary:
-        for place, one in zip(
-            st.columns(max(2, len(rankings))) if len(rankings) > 1 else [st.container()],
-            rankings,
-            strict=False,
-        ):
-            with place.container(border=True, height="stretch"):
-                _headline(one, loaded)
+        columns = st.columns(len(rankings)) if several else [st.container()]
+        for column, ranking in zip(columns, rankings, strict=True):
+            with column.container(border=True, height="stretch"):
+                _headline(ranking, loaded)
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
-    for one in rankings:
+    for ranking in rankings:
         possible = ranks_of_runs(
-            one.view, one.shared, one.protocol, page.results_state(), loaded, one
+            ranking.view, ranking.shared, ranking.protocol, state, loaded, ranking
         )
-        show_ranking(one, hidden, sort, several=len(rankings) > 1, possible=possible)
+        show_ranking(ranking, hidden, sort, several=several, possible=possible)
     with st.container(key="bb_cards"):
-        for one in rankings:
-            show_cards(one, hidden, sort)
-    _about(
-        rankings, sum(len(one.entries) for one in whole) - sum(len(one.entries) for one in rankings)
-    )
-    _scatter(rankings)
+        for ranking in rankings:
+            show_cards(ranking, hidden, sort)
+    _about(rankings, _lines_of(whole) - _lines_of(rankings))
+    show_costs(rankings)
     _foot(loaded, rankings)
 
 
+def _lines_of(rankings: Sequence[Ranking]) -> int:
+    return sum(len(ranking.entries) for ranking in rankings)
+
+
 def _choices(
-    loaded: Results, known: Sequence[str]
+    loaded: Results, available: Sequence[str]
 ) -> tuple[list[str], list[str], str | None, Callable[[Entry], bool], str]:
     """What is shown: views, tasks and protocol that are ranked, which entries are hidden, the
     column that sorts.
     """
-    languages = [view for view in known if view in ("fr", "en")]
+    languages = [view for view in available if view in ("fr", "en")]
     options = {BOTH: languages} if len(languages) > 1 else {}
-    options |= {title_of(view): [view] for view in known}
+    options |= {title_of(view): [view] for view in available}
     with st.container(horizontal=True, vertical_alignment="center", key="bb_choices"):
         chosen = st.radio(
             "Suite",
@@ -165,7 +165,7 @@ def _choices(
                 "Rank over these tasks", list(columns), "tasks", placeholder="all of the suite"
             )
             rankings = [ranked(view, (), None, page.results_state(), loaded) for view in shown]
-            variants = sorted({entry.protocol for one in rankings for entry in one.entries})
+            variants = sorted({entry.protocol for ranking in rankings for entry in ranking.entries})
             protocol = page.choose(
                 "Rank the runs under",
                 [page.ANY, *(v or "full protocol" for v in variants)],
@@ -204,50 +204,89 @@ def _first(loaded: Results, options: Mapping[str, Sequence[str]]) -> str:
 
 
 def _in_views(info: TaskInfo, shown: Sequence[str]) -> bool:
-    return (info.suite if info.in_suite else f"other {info.suite}") in shown
+    return view_of(info) in shown
 
 
-def _headline(one: Ranking, loaded: Results) -> None:
+def _headline(ranking: Ranking, loaded: Results) -> None:
     """Who is best, where the best of the runs here stands, and what is shown of it."""
-    names = shown_names(one.entries)
-    short = in_sentences(names.values())
-    count = len(one.shared)
+    names = ShortNames(ranking.entries)
+    count = len(ranking.shared)
+    tasks = "1 task" if count == 1 else f"{count} tasks"
+    st.subheader(f"{page.literal(ranking.title)}: {tasks}", anchor=False)
+    sentences = [
+        *_best_published(ranking, names, loaded),
+        *_best_small(ranking, names),
+        *_best_run_sentences(ranking, names, loaded),
+    ]
+    st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
 
-    def name(entry: Entry) -> str:
-        return f"**{page.literal(short[names[entry.name]])}**"
 
-    st.subheader(
-        f"{page.literal(one.title)}: {count} task{'' if count == 1 else 's'}", anchor=False
-    )
-    lines = []
-    if one.published and (top := one.published[0]).mean is not None:
-        seeds = min(row.n_seeds for row in top.cells.values())
-        cite = next(
-            (v.source.partition(" (")[0] for v in loaded.published if v.model == top.model), ""
-        )
-        about = f"{cite}, {seeds} seeds" if seeds else cite
-        lines.append(
-            f"Best published: {name(top)}, **{100 * top.mean.mean:.1f}** ({page.literal(about)})."
-        )
-    order = [entry for entry in one.entries if entry.rank is not None and entry.mean is not None]
-    small = next((e for e in order if (known_size(e) or SMALL) < SMALL), None)
-    if small is not None and small.mean is not None and small is not order[0]:
-        size = page.millions(known_size(small) or 0)
-        lines.append(
-            f"Best under 150 M parameters: {name(small)}, {100 * small.mean.mean:.1f} ({size})."
-        )
-    for best in one.best_runs:
-        lines.append(_named(best_run_sentence(best), one, short, names))
-        tested = verdict((best.name, *best.rivals, *best.tasks), page.results_state(), best, loaded)
+class ShortNames:
+    """What models are called in a sentence of a view."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        in_tables = shown_names(entries)
+        short = in_sentences(in_tables.values())
+        self.by_name = {name: short[in_table] for name, in_table in in_tables.items()}
+
+    def bold(self, entry: Entry) -> str:
+        """The short name of an entry."""
+        return f"**{page.literal(self.by_name[entry.name])}**"
+
+    def put_into(self, sentence: str) -> str:
+        """A sentence with the models' short names in bold."""
+        # the longest first: a name may be the beginning of another
+        names = sorted(self.by_name, key=len, reverse=True)
+        pattern = "|".join(re.escape(page.literal(name)) for name in names)
+        bold = {
+            page.literal(name): f"**{page.literal(short)}**" for name, short in self.by_name.items()
+        }
+        return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
+
+
+def _best_published(ranking: Ranking, names: ShortNames, loaded: Results) -> Iterator[str]:
+    if not ranking.published:
+        return
+    top = ranking.published[0]
+    if top.mean is None:
+        return
+    sources = [value.source for value in loaded.published if value.model == top.model]
+    about = sources[0].partition(" (")[0] if sources else ""
+    seeds = min(row.n_seeds for row in top.cells.values())
+    if seeds:
+        about = f"{about}, {seeds} seeds"
+    score = f"**{100 * top.mean.mean:.1f}**"
+    yield f"Best published: {names.bold(top)}, {score} ({page.literal(about)})."
+
+
+def _best_small(ranking: Ranking, names: ShortNames) -> Iterator[str]:
+    """The best model of a known small size, where it is not the best of all."""
+    ranked_entries = [e for e in ranking.entries if e.rank is not None and e.mean is not None]
+    for position, entry in enumerate(ranked_entries):
+        size = known_size(entry)
+        if size is None or size >= SMALL or entry.mean is None:
+            continue
+        if position > 0:
+            score = f"{100 * entry.mean.mean:.1f} ({page.millions(size)})"
+            yield f"Best under 150 M parameters: {names.bold(entry)}, {score}."
+        return
+
+
+def _best_run_sentences(ranking: Ranking, names: ShortNames, loaded: Results) -> Iterator[str]:
+    """The best run here under each protocol, with what is shown of it against the next one."""
+    for best in ranking.best_runs:
+        sentence = names.put_into(best_run_sentence(best))
+        models_and_tasks = (best.name, *best.rivals, *best.tasks)
+        tested = verdict(models_and_tasks, page.results_state(), best, loaded)
         if tested is not None:
-            lines[-1] += (
-                f" {_named(rival_sentence(tested[1]), one, short, names)} {_badges(tested[1])}"
-            )
-    if not one.best_runs:
-        ran = any(_in_views(loaded.infos[g.task], [one.view]) for g in loaded.groups)
-        which = "No runs here under this protocol yet" if ran else "No runs here yet"
-        lines.append(which + ("." if is_public() else f": `biobench run MODEL --suite {one.view}`"))
-    st.markdown("\n".join(f"- {line}" for line in lines))
+            rival, badges = tested
+            sentence += f" {names.put_into(rival)} {badges}"
+        yield sentence
+    if not ranking.best_runs:
+        ran = any(_in_views(loaded.infos[group.task], [ranking.view]) for group in loaded.groups)
+        missing = "No runs here under this protocol yet" if ran else "No runs here yet"
+        remedy = "." if is_public() else f": `biobench run MODEL --suite {ranking.view}`"
+        yield missing + remedy
 
 
 def _badges(pair: PairResult) -> str:
@@ -261,27 +300,18 @@ def _badges(pair: PairResult) -> str:
     )
 
 
-def _named(sentence: str, one: Ranking, short: Mapping[str, str], names: Mapping[str, str]) -> str:
-    """A sentence with the models' short names in bold."""
-    known = {e.name: short[names[e.name]] for e in one.entries if names[e.name] in short}
-    # the longest first: a name may be the beginning of another
-    pattern = "|".join(
-        re.escape(page.literal(text_of)) for text_of in sorted(known, key=len, reverse=True)
-    )
-    bold = {page.literal(name): f"**{page.literal(shown)}**" for name, shown in known.items()}
-    return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
-
-
-def without_small_runs(one: Ranking) -> Ranking:
+def without_small_runs(ranking: Ranking) -> Ranking:
     """Without the runs under the small protocol, unless it is the one that is ranked."""
-    if SMALL_PROTOCOL in one.protocol:
-        return one
-    entries = tuple(e for e in one.entries if SMALL_PROTOCOL not in e.protocol)
-    columns = tuple(
-        c for c in one.columns if c.id in one.shared or any(c.id in e.cells for e in entries)
+    if SMALL_PROTOCOL in ranking.protocol:
+        return ranking
+    entries = tuple(e for e in ranking.entries if SMALL_PROTOCOL not in e.protocol)
+    scored = {task for entry in entries for task in entry.cells}
+    return replace(
+        ranking,
+        entries=entries,
+        columns=tuple(c for c in ranking.columns if c.id in scored.union(ranking.shared)),
+        best_runs=tuple(b for b in ranking.best_runs if SMALL_PROTOCOL not in b.protocol),
     )
-    best = tuple(b for b in one.best_runs if SMALL_PROTOCOL not in b.protocol)
-    return replace(one, entries=entries, columns=columns, best_runs=best)
 
 
 def _about(rankings: Sequence[Ranking], hidden: int) -> None:
@@ -291,7 +321,7 @@ def _about(rankings: Sequence[Ranking], hidden: int) -> None:
         "interval over seeds.",
         "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
     ]
-    if any(one.published for one in rankings):
+    if any(ranking.published for ranking in rankings):
         marks.append(
             "Differences to published scores that are printed without spread are not tested."
         )
@@ -304,53 +334,34 @@ def _about(rankings: Sequence[Ranking], hidden: int) -> None:
     st.caption(" ".join(marks))
 
 
-def _scatter(rankings: Sequence[Ranking]) -> None:
-    """Score against what a model costs, published models included where their size is known."""
-    st.subheader("Score and cost", anchor=False)
-    cost = page.choose("Cost", list(COSTS), "cost", width=260)
-    for place, one in zip(st.columns(len(rankings)), rankings, strict=True):
-        names = in_sentences(shown_names(one.entries).values())
-        points = [
-            {
-                "model": names[shown_names(one.entries)[e.name]],
-                "cost": value,
-                "score": 100 * e.mean.mean,
-                "result": result_of(e),
-                "here": e.is_run,
-            }
-            for e in one.entries
-            if e.mean is not None
-            and e.source != "submitted"  # what a submission costs is its author's word
-            and (value := e.parameters if cost == "parameters" else getattr(e.mean, COSTS[cost]))
-            is not None
-        ]
-        with place:
-            st.markdown(f"**{page.literal(one.title)}**")
-            if points:
-                best = max(points, key=lambda p: p["score"])
-                alt = f"Mean score against {cost}; the highest: {best['model']}"
-                page.draw(charts.scatter(points, cost, page.ink()), alt)
-            else:
-                st.caption("Not known of the models with a mean.")
+@st.cache_data(max_entries=64, show_spinner=False)
+def _notes(suites: tuple[str, ...], state: str, _loaded: Results) -> tuple[str, ...]:
+    """The notes of the report; `state` stands for the folder's content."""
+    del state
+    return build(_loaded, "paper", suites=suites).notes
+
+
+def _download(format: str, suites: Sequence[str], loaded: Results) -> str:
+    """The table as `biobench report` prints it."""
+    return render(build(loaded, "paper", suites=suites), format)
 
 
 def _foot(loaded: Results, rankings: Sequence[Ranking]) -> None:
     """Findings, notes, downloads and citation."""
-    report = build(loaded, "paper", suites=[one.view for one in rankings])
+    suites = tuple(ranking.view for ranking in rankings)
     if loaded.findings:
         with st.expander(f"Findings in the results folder ({len(loaded.findings)})", expanded=True):
             st.caption("These files could not be read. Everything else is shown.")
             for finding in loaded.findings:
                 st.markdown(f"{page.text(finding)}\n→ {page.text(finding.hint)}")
-    page.show_notes("Notes", report.notes)
+    page.show_notes("Notes", _notes(suites, page.results_state(), loaded))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Download", width="content")
         for format, mime in FORMATS.items():
-            # rendered when somebody asks for it: large folders take a while
             file = f"biobench.{'tex' if format == 'latex' else format}"
-            st.download_button(
-                format, partial(render, report, format), file, mime, key=f"download_{format}"
-            )
+            # made when somebody asks for it: large folders take a while
+            content = partial(_download, format, suites, loaded)
+            st.download_button(format, content, file, mime, key=f"download_{format}")
     with st.expander("Cite"):
         st.code(CITATION.format(version=__version__), language="bibtex")
         st.caption("And every corpus that the results rest on: `biobench export --format bibtex`.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import pandas as pd
@@ -62,26 +63,87 @@ def show() -> None:
         average: AverageName = page.choose(
             "Average", get_args(AverageName)[::-1], "average", AVERAGES
         )  # type: ignore[assignment]
-    comparison = _answer(tuple(chosen), tuple(tasks), average, loaded)
-    if comparison is None:
+    shown = _answer(tuple(chosen), tuple(tasks), average, loaded)
+    if shown is None:
         return
-    lines = comparison.verdict
-    # matched pairs come first in it: the result is the headline
-    about = len(comparison.matched)
-    short = in_sentences(comparison.models)
+    short = in_sentences(shown.models)
     with st.container(border=True):
-        st.subheader(page.text(_named(lines[about], short)), anchor=False)
-        for sentence in (*lines[:about], *lines[about + 1 :]):
+        st.subheader(page.text(_named(shown.headline, short)), anchor=False)
+        for sentence in shown.sentences:
             st.markdown(page.text(_named(sentence, short)))
-    for result in comparison.pairs:
-        _pair(result, short)
+    for pair_shown in shown.pairs:
+        _show_pair(pair_shown, short)
     with st.expander("All numbers"):
         quoted = " ".join(f'"{name}"' for name in chosen)
         wanted = "".join(f" --task {task}" for task in tasks)
         st.code(f"biobench compare {quoted} --average {average}{wanted}", language="bash")
-        st.code(comparison.text(), language=None)
-        for note in comparison.notes:
+        st.code(shown.text, language=None)
+        for note in shown.notes:
             st.text(f"* {shorten(plain_note(page.without_commands(note)))}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPair:
+    """Two models side by side. outcomes: wins, ties and losses in words; rows: a task each,
+    largest difference first, scores and differences in points.
+    """
+
+    first: str
+    second: str
+    outcomes: str
+    rows: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownComparison:
+    """What the page says of a comparison. The comparison itself holds the runs and their
+    resampled answers, megabytes that a cache would keep.
+    """
+
+    models: tuple[str, ...]
+    headline: str
+    sentences: tuple[str, ...]
+    pairs: tuple[ShownPair, ...]
+    text: str
+    notes: tuple[str, ...]
+
+
+def shown_comparison(comparison: Comparison) -> ShownComparison:
+    """The words and numbers of a comparison."""
+    lines = comparison.verdict
+    # matched pairs come first in it: the result is the headline
+    position = len(comparison.matched)
+    return ShownComparison(
+        models=comparison.models,
+        headline=lines[position],
+        sentences=(*lines[:position], *lines[position + 1 :]),
+        pairs=tuple(_shown_pair(pair) for pair in comparison.pairs),
+        text=comparison.text(),
+        notes=comparison.notes,
+    )
+
+
+def _shown_pair(pair: PairResult) -> ShownPair:
+    lines = sorted(pair.tasks, key=lambda line: -line.difference)
+    return ShownPair(
+        first=pair.first,
+        second=pair.second,
+        outcomes=f"Wins {pair.wins}, ties {pair.ties}, losses {pair.losses}.",
+        rows=tuple(_row(line) for line in lines),
+    )
+
+
+def _row(line: TaskLine) -> dict[str, Any]:
+    interval = line.widest
+    return {
+        "task": line.task,
+        "average": NAMES.get(line.metric, line.metric),
+        "A": 100 * line.first,
+        "B": 100 * line.second,
+        "difference": 100 * line.difference,
+        "low": None if interval is None else 100 * interval.low,
+        "high": None if interval is None else 100 * interval.high,
+    }
 
 
 def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
@@ -96,7 +158,7 @@ def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
 
 def _answer(
     chosen: tuple[str, ...], tasks: tuple[str, ...], average: AverageName, loaded: Results
-) -> Comparison | None:
+) -> ShownComparison | None:
     """The comparison, or why there is none, in words; without that on matched pairs where a ledger
     is damaged.
     """
@@ -105,15 +167,15 @@ def _answer(
         run = page.trained_by(g for g in loaded.groups if line_name(g.model, g.variant) == name)
         if run is not None and run.ledger is not None:
             ledgers.append((name, str(run.ledger), run.ledger.stat().st_mtime_ns))
-    folder, state = str(page.results_dir()), page.results_state()
+    state = page.results_state()
     try:
         try:
-            return _compare(chosen, folder, state, tasks, average, tuple(ledgers))
+            return _compare(chosen, state, tasks, average, tuple(ledgers), loaded)
         except StoreError as error:
             if not ledgers:
                 raise
             st.warning(page.text(error))
-            return _compare(chosen, folder, state, tasks, average, ())
+            return _compare(chosen, state, tasks, average, (), loaded)
     except UsageError as error:
         st.info(f"{page.text(error)}\n\n{page.text(error.hint)}")
         return None
@@ -122,16 +184,20 @@ def _answer(
 @st.cache_resource(max_entries=32, show_spinner="Comparing")
 def _compare(
     models: tuple[str, ...],
-    folder: str,
     state: str,
     tasks: tuple[str, ...],
     average: AverageName,
     ledgers: tuple[tuple[str, str, int], ...],
-) -> Comparison:
+    _loaded: Results,
+) -> ShownComparison:
     """`state` stands for the folder's content."""
     del state
     paths = {model: path for model, path, _ in ledgers}
-    return compare_models(models, results_dir=folder, tasks=tasks, average=average, ledgers=paths)
+    results = replace(_loaded, groups=page.unread(_loaded.groups))
+    comparison = compare_models(
+        models, results_dir=results, tasks=tasks, average=average, ledgers=paths
+    )
+    return shown_comparison(comparison)
 
 
 def _named(sentence: str, short: Mapping[str, str]) -> str:
@@ -143,14 +209,13 @@ def _named(sentence: str, short: Mapping[str, str]) -> str:
     return sentence
 
 
-def _pair(result: PairResult, short: Mapping[str, str]) -> None:
+def _show_pair(pair: ShownPair, short: Mapping[str, str]) -> None:
     st.header(
-        f"{page.literal(short[result.first])} minus {page.literal(short[result.second])}",
+        f"{page.literal(short[pair.first])} minus {page.literal(short[pair.second])}",
         anchor=False,
     )
-    st.caption(f"A is the first. Wins {result.wins}, ties {result.ties}, losses {result.losses}.")
-    lines = sorted(result.tasks, key=lambda line: -line.difference)
-    rows = [_row(line) for line in lines]
+    st.caption(f"A is the first. {pair.outcomes}")
+    rows = pair.rows
     ends = rows if len(rows) <= 2 else (rows[0], rows[-1])
     words = ", ".join(f"{row['task']} {row['difference']:.1f}" for row in ends)
     page.draw(
@@ -161,39 +226,16 @@ def _pair(result: PairResult, short: Mapping[str, str]) -> None:
         "Dot: difference. Line: 95% interval over seeds and test sets, or over the one that is "
         "known."
     )
-    _show_differences(
-        [
-            {
-                "task": line.task,
-                "average": NAMES.get(line.metric, line.metric),
-                "A": 100 * line.first,
-                "B": 100 * line.second,
-                "difference": row["difference"],
-                "95%": _interval(row["low"], row["high"]),
-            }
-            for line, row in zip(lines, rows, strict=True)
-        ]
-    )
-
-
-def _row(line: TaskLine) -> dict[str, Any]:
-    """In points."""
-    interval = line.widest
-    return {
-        "task": line.task,
-        "difference": 100 * line.difference,
-        "low": None if interval is None else 100 * interval.low,
-        "high": None if interval is None else 100 * interval.high,
-    }
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"{low:+.1f} … {high:+.1f}"
-
-
-def _show_differences(rows: Sequence[Mapping[str, Any]]) -> None:
+    table = pd.DataFrame(rows).drop(columns=["low", "high"])
+    table["95%"] = [_interval(row["low"], row["high"]) for row in rows]
     config = {
         "difference": st.column_config.NumberColumn("difference, points", format="%+.1f"),
         "95%": st.column_config.TextColumn(alignment="right"),
     }
-    page.show_table(pd.DataFrame(rows), config=config)
+    page.show_table(table, config=config)
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "–"
+    return f"{low:+.1f} … {high:+.1f}"

@@ -4,7 +4,8 @@ may be shown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -25,6 +26,7 @@ from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results
+from biobench.schema.record import RunRecord
 from leaderboard.launch import is_public, own_tasks
 from leaderboard.page import (
     ANY,
@@ -36,6 +38,7 @@ from leaderboard.page import (
     say_no_runs,
     show_table,
     text,
+    unread,
 )
 
 PAGE = 10
@@ -55,34 +58,40 @@ def show() -> None:
         model = choose("Model", sorted({name for name, _ in groups}), "model")
     with middle:
         task = choose("Task", sorted(task for name, task in groups if name == model), "task")
-    group = groups[model, task]
+    (group,) = unread([groups[model, task]])
     with right:
-        seed = choose("Seed", [str(s) for s in group.seeds], "seed")
-    record = next(r for r in group.records if str(r.seed) == seed)
-    if record.redacted:
+        seed = int(choose("Seed", [str(seed) for seed in group.seeds], "seed"))
+    if _record(group, seed).redacted:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return
-    rivals = {name: g for (name, of), g in groups.items() if of == task and name != model}
+    rivals = {
+        name: other
+        for (name, other_task), other in groups.items()
+        if other_task == task and name != model
+    }
     rival = choose(
         "Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"}
     )
     try:
-        mistakes = _mistakes(record.predictions_sha256 or "", record.seed, group, loaded)
+        mistakes = _mistakes_of(group, seed, loaded)
         if rival != ANY:
-            other = rivals[rival]
-            of_seed = record.seed if record.seed in other.seeds else other.seeds[0]
-            second = next(r for r in other.records if r.seed == of_seed)
-            _against(
-                mistakes,
-                _mistakes(second.predictions_sha256 or "", of_seed, other, loaded),
-                (model, rival),
-            )
+            (other,) = unread([rivals[rival]])
+            other_seed = seed if seed in other.seeds else other.seeds[0]
+            _against(mistakes, _mistakes_of(other, other_seed, loaded), (model, rival))
             return
     except UsageError as error:
         # what asks for a number is neither right nor wrong
         st.info(f"{text(error)}; {text(error.hint)}")
         return
     _alone(mistakes)
+
+
+def _record(group: RunGroup, seed: int) -> RunRecord:
+    return next(record for record in group.records if record.seed == seed)
+
+
+def _mistakes_of(group: RunGroup, seed: int, loaded: Results) -> Mistakes:
+    return _mistakes(_record(group, seed).predictions_sha256 or "", seed, group, loaded)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading predictions")
@@ -100,61 +109,63 @@ def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -
 
 def _alone(mistakes: Mistakes) -> None:
     """Counts, or the confusion of single labels, which open their documents; then the documents."""
-    counts = by_label(mistakes.judged)
     confusion = mistakes.confusion
-    pair = None
     if confusion:
-        predicted = sorted(
-            {name for counted in confusion.values() for name in counted} | set(confusion)
-        )
-        rows = [
-            {"gold": plain(g), **{plain(p): c[p] for p in predicted}} for g, c in confusion.items()
-        ]
-        st.caption(
-            "Documents by gold label (rows) and predicted label (columns). Pick a cell to read "
-            "its documents."
-        )
-        picked = show_table(
-            pd.DataFrame(rows),
-            on_select="rerun",
-            selection_mode="single-cell",
-            key="confusion",
-            alt="Confusion table",
-        )
-        if picked["selection"]["cells"]:
-            row, column = picked["selection"]["cells"][0]
-            pair = None if column == "gold" else (rows[row]["gold"], column)
+        _confused_documents(mistakes, confusion)
     else:
-        kinds = [kind for kind in KINDS if any(counted[kind] for counted in counts.values())]
-        show_table(
-            pd.DataFrame(
-                [{"label": plain(x)} | {NAMES[k]: c[k] for k in kinds} for x, c in counts.items()]
-            ),
-            alt="Mistakes by label",
-        )
-    if pair is not None:
-        st.markdown(f"Gold **{literal(pair[0])}**, predicted **{literal(pair[1])}**")
-        labels = [(one, only_labels(one) or ("", "")) for one in mistakes.judged]
-        _documents(
-            [one for one, (gold, predicted) in labels if (plain(gold), plain(predicted)) == pair],
-            mistakes,
-        )
-        return
-    if confusion:
+        _documents_by_label(mistakes)
+
+
+def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]]) -> None:
+    """The confusion table, and the documents of the picked cell; all mistakes without one."""
+    predicted = sorted({name for counts in confusion.values() for name in counts} | set(confusion))
+    rows = [
+        {"gold": plain(gold)} | {plain(name): counts[name] for name in predicted}
+        for gold, counts in confusion.items()
+    ]
+    st.caption(
+        "Documents by gold label (rows) and predicted label (columns). Pick a cell to read "
+        "its documents."
+    )
+    picked = show_table(
+        pd.DataFrame(rows),
+        on_select="rerun",
+        selection_mode="single-cell",
+        key="confusion",
+        alt="Confusion table",
+    )
+    cells = picked["selection"]["cells"]
+    if not cells or cells[0][1] == "gold":
         _documents(selected(mistakes), mistakes)
         return
+    row, column = cells[0]
+    pair = (rows[row]["gold"], column)
+    st.markdown(f"Gold **{literal(pair[0])}**, predicted **{literal(pair[1])}**")
+    documents = []
+    for document in mistakes.judged:
+        gold, label = only_labels(document) or ("", "")
+        if (plain(gold), plain(label)) == pair:
+            documents.append(document)
+    _documents(documents, mistakes)
+
+
+def _documents_by_label(mistakes: Mistakes) -> None:
+    """Counts of each kind of mistake by label, and the documents with the chosen ones."""
+    counts = by_label(mistakes.judged)
+    kinds = [kind for kind in KINDS if any(counted[kind] for counted in counts.values())]
+    rows = []
+    for label, counted in counts.items():
+        rows.append({"label": plain(label)} | {NAMES[kind]: counted[kind] for kind in kinds})
+    show_table(pd.DataFrame(rows), alt="Mistakes by label")
+    kind_of_name = {NAMES[kind]: kind for kind in KINDS}
     left, right = st.columns((7, 3))
-    shown = {NAMES[kind]: kind for kind in KINDS}
     with left:
-        kinds_shown = choose_several(
-            "Documents with", list(shown), "kinds", [NAMES[k] for k in KINDS[:-1]]
-        )
+        default = [NAMES[kind] for kind in KINDS[:-1]]
+        names = choose_several("Documents with", list(kind_of_name), "kinds", default)
     with right:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    _documents(
-        selected(mistakes, [shown[k] for k in kinds_shown], None if label == ANY else label),
-        mistakes,
-    )
+    wanted = [kind_of_name[name] for name in names]
+    _documents(selected(mistakes, wanted, None if label == ANY else label), mistakes)
 
 
 def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:

@@ -49,7 +49,7 @@ def command(port: int, host: str = HERE) -> list[str]:
     """The command line of the app's server on this machine. host: the address that it listens
     on."""
     # a name elsewhere that is made to mean this machine would let its pages read what is shown here
-    names = ("127.0.0.1", "localhost", "::1") if host in HERE_NAMES else ()
+    names = HERE_NAMES if host in HERE_NAMES else ()
     only_here = [word for name in names for word in ("--server.allowedHosts", name)]
     return [
         *(
@@ -81,6 +81,23 @@ def command(port: int, host: str = HERE) -> list[str]:
     ]
 
 
+def _check_address(host: str, port: int) -> None:
+    """Raises UsageError where this machine cannot listen there."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        hint = (
+            "choose another --port"
+            if host == HERE
+            else "choose another --port, or an address of this machine as --host"
+        )
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
+
+
 def launch(
     results_dir: str | Path,
     port: int,
@@ -108,19 +125,7 @@ def launch(
         raise UsageError(
             f"'{folder}' is not a folder", hint="give a results folder with --results-dir"
         )
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except (OSError, UnicodeError) as error:
-        hint = (
-            "choose another --port"
-            if host == HERE
-            else "choose another --port, or an address of this machine as --host"
-        )
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
+    _check_address(host, port)
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
     if host not in HERE_NAMES:
         environment[PUBLIC_VARIABLE] = "1"

@@ -16,139 +16,159 @@ from biobench.report.escape import plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
 from biobench.report.literature.comparison import NAMES
+from biobench.report.results import Results
+from biobench.report.row import Row
 from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.needle import read_grids, show_maps
 from leaderboard.ranking import Entry, Ranking, views
 from leaderboard.table import entry_key, result_of, shown_names
 
+Standing = tuple[Ranking, Entry]
+"""A view, and the model's line in it."""
+
 
 def show() -> None:
     """Draw the view."""
     loaded = page.results()
-    rankings = [ranked(view, (), None, page.results_state(), loaded) for view in views(loaded)]
-    entries: dict[str, list[tuple[Ranking, Entry]]] = {}
-    for one in rankings:
-        for entry in one.entries:
-            entries.setdefault(entry_key(entry), []).append((one, entry))
-    if not entries:
+    standings = _standings(loaded)
+    if not standings:
         st.title("Models")
         st.info("There is no model to show yet.")
         return
-    order = sorted(entries, key=lambda key: (not entries[key][0][1].is_run, key.casefold()))
+    order = sorted(standings, key=lambda key: (not standings[key][0][1].is_run, key.casefold()))
     title = st.container()
-    chosen = page.choose("Model", order, "model")
-    entry = entries[chosen][0][1]
+    chosen = standings[page.choose("Model", order, "model")]
+    entry = chosen[0][1]
     line = (entry.model, entry.variant, entry.source)
+    groups = page.unread(g for g in loaded.groups if (g.model, g.variant, g.source) == line)
     title.title(page.literal(shown_names([entry])[entry.name]))
-    groups = [g for g in loaded.groups if (g.model, g.variant, g.source) == line]
-    about = result_of(entry)
-    if not groups:
-        source = next((v.source for v in loaded.published if v.model == entry.model), "")
-        about += f" in {source}: no runs, so no seeds, speed or memory"
-    st.caption(page.literal(about))
+    st.caption(page.literal(_about(entry, groups, loaded)))
     with st.container(horizontal=True, gap="medium"):
-        for one, mine in entries[chosen]:
-            if mine.mean is None:
-                st.metric(
-                    f"{page.literal(one.title)}, not ranked",
-                    f"{len(mine.cells)} of {len(one.shared)} tasks",
-                    width="content",
-                )
-            else:
-                place = (
-                    "not ranked"
-                    if mine.rank is None
-                    else f"rank {mine.rank} of {sum(e.rank is not None for e in one.entries)}"
-                )
-                st.metric(
-                    f"{page.literal(one.title)}, mean of {len(one.shared)}: {place}",
-                    page.score(mine.mean),
-                    width="content",
-                )
-    for one, mine in entries[chosen]:
+        for ranking, mine in chosen:
+            _show_rank(ranking, mine)
+    for ranking, mine in chosen:
         page.show_table(
-            _table(one, mine),
+            _table(ranking, mine),
             config={
                 "task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True),
                 "score": st.column_config.TextColumn(alignment="right"),
             },
-            alt=f"Scores by task: {one.title}",
+            alt=f"Scores by task: {ranking.title}",
         )
     if groups:
         _card(groups)
         _ledger(groups)
-        rows = [row for _, mine in entries[chosen] for row in mine.cells.values()]
-        chart = charts.seeds(rows, [plain(row.task) for row in rows], "task")
-        if chart is not None:
-            with st.expander("Seed by seed"):
-                page.draw(chart, "Score of every seed, with means and intervals")
-                st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
-        needles = [g for g in groups if g.briefs[0].type == "needle"]
-        if needles:
-            st.header("Needle in a haystack", anchor=False)
-            grids = read_grids(needles)
-            show_maps(grids, [grid.task for grid in grids])
+        _seeds([row for _, mine in chosen for row in mine.cells.values()])
+        _needles(groups)
 
 
-def _table(one: Ranking, entry: Entry) -> pd.DataFrame:
+def _standings(loaded: Results) -> dict[str, list[Standing]]:
+    """Name in the link -> the model's line in each view that has it."""
+    standings: dict[str, list[Standing]] = {}
+    for view in views(loaded):
+        ranking = ranked(view, (), None, page.results_state(), loaded)
+        for entry in ranking.entries:
+            standings.setdefault(entry_key(entry), []).append((ranking, entry))
+    return standings
+
+
+def _about(entry: Entry, groups: Sequence[RunGroup], loaded: Results) -> str:
+    result = result_of(entry)
+    if groups:
+        return result
+    source = next((v.source for v in loaded.published if v.model == entry.model), "")
+    return f"{result} in {source}: no runs, so no seeds, speed or memory"
+
+
+def _show_rank(ranking: Ranking, entry: Entry) -> None:
+    """The mean and the rank; without a mean, how many of the tasks it has."""
+    title, count = page.literal(ranking.title), len(ranking.shared)
+    if entry.mean is None:
+        tasks = f"{len(entry.cells)} of {count} tasks"
+        st.metric(f"{title}, not ranked", tasks, width="content")
+        return
+    rank = "not ranked"
+    if entry.rank is not None:
+        rank = f"rank {entry.rank} of {sum(e.rank is not None for e in ranking.entries)}"
+    label = f"{title}, mean of {count}: {rank}"
+    st.metric(label, page.score(entry.mean), width="content")
+
+
+def _seeds(rows: Sequence[Row]) -> None:
+    chart = charts.seeds(rows, [plain(row.task) for row in rows], "task")
+    if chart is not None:
+        page.show_seeds(chart)
+
+
+def _needles(groups: Sequence[RunGroup]) -> None:
+    needles = [group for group in groups if group.briefs[0].type == "needle"]
+    if needles:
+        st.header("Needle in a haystack", anchor=False)
+        grids = read_grids(needles)
+        show_maps(grids, [grid.task for grid in grids])
+
+
+def _table(ranking: Ranking, entry: Entry) -> pd.DataFrame:
     """A row a task: the score, the best under the same protocol, the best baseline, and what the
     run cost.
     """
-    rows = []
-    for task, row in entry.cells.items():
-        alike = [e for e in one.entries if task in e.cells and e.protocol == entry.protocol]
-        best = max(alike, key=lambda e: e.cells[task].mean)
-        bar = one.baseline.get(task)
-        rows.append(
-            {
-                "task": page.link_to("tasks", "task", task, task),
-                "average": NAMES.get(row.metric, row.metric),
-                "score": page.score(row),
-                "behind the best": 100 * (best.cells[task].mean - row.mean),
-                "best": f"{100 * best.cells[task].mean:.1f} ({plain(best.name)})",
-                "best baseline": None
-                if bar is None
-                else f"{100 * bar.mean:.1f} ({plain(bar.model)})",
-                "seeds": str(row.n_seeds) if row.n_seeds else None,
-                "seconds a run": row.seconds,
-                "peak memory, GB": None
-                if row.peak_memory_bytes is None
-                else row.peak_memory_bytes / 1e9,
-                "documents cut": None
-                if row.truncated_documents is None
-                else str(row.truncated_documents),
-                "gold lost": None if row.lost_gold is None else str(row.lost_gold),
-                "in its training text": "test documents" if marked(row.contamination) else None,
-            }
-        )
+    rows = [_task_row(ranking, entry, task) for task in entry.cells]
     # what is known of no task (a baseline that nobody measured, costs of printed scores) has no
     # column
     return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
+def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
+    row = entry.cells[task]
+    rivals = [e for e in ranking.entries if task in e.cells and e.protocol == entry.protocol]
+    best = max(rivals, key=lambda rival: rival.cells[task].mean)
+    best_mean = best.cells[task].mean
+    cells: dict[str, object] = {
+        "task": page.link_to("tasks", "task", task, task),
+        "average": NAMES.get(row.metric, row.metric),
+        "score": page.score(row),
+        "behind the best": 100 * (best_mean - row.mean),
+        "best": f"{100 * best_mean:.1f} ({plain(best.name)})",
+        "best baseline": None,
+        "seeds": str(row.n_seeds) if row.n_seeds else None,
+        "seconds a run": row.seconds,
+        "peak memory, GB": None,
+        "documents cut": _count(row.truncated_documents),
+        "gold lost": _count(row.lost_gold),
+        "in its training text": "test documents" if marked(row.contamination) else None,
+    }
+    baseline = ranking.baseline.get(task)
+    if baseline is not None:
+        cells["best baseline"] = f"{100 * baseline.mean:.1f} ({plain(baseline.model)})"
+    if row.peak_memory_bytes is not None:
+        cells["peak memory, GB"] = row.peak_memory_bytes / 1e9
+    return cells
+
+
+def _count(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
 def _card(groups: Sequence[RunGroup]) -> None:
+    """What the records say of the model and of the programs that ran it."""
     record, brief = groups[0].records[0], groups[0].briefs[0]
-    started = [b.started[:10] for g in groups for b in g.briefs]
-    programs = sorted(
-        {
-            f"BioBench {r.provenance.biobench}, {r.provenance.device}"
-            for g in groups
-            for r in g.records
-        }
+    records = [record for group in groups for record in group.records]
+    days = [brief.started[:10] for group in groups for brief in group.briefs]
+    made_with = sorted(
+        {f"BioBench {r.provenance.biobench}, {r.provenance.device}" for r in records}
     )
-    licence = next((r.model.licence for g in groups for r in g.records if r.model.licence), None)
+    windows = sorted({group.records[0].windows.max_length for group in groups})
+    licence = next((r.model.licence for r in records if r.model.licence), "not recorded")
     about = {
         "revision": record.model.revision or "–",
         "architecture": record.model.architecture,
         "parameters": f"{record.model.parameters:,}",
-        "window, tokens": ", ".join(
-            str(w) for w in sorted({g.records[0].windows.max_length for g in groups})
-        ),
+        "window, tokens": ", ".join(map(str, windows)),
         "weights hash": record.model.hash[:16],
-        "evaluated": " – ".join(dict.fromkeys((min(started), max(started)))),
-        "made with": "; ".join(programs),
-        "licence": licence or "not recorded",
+        "evaluated": " – ".join(dict.fromkeys((min(days), max(days)))),
+        "made with": "; ".join(made_with),
+        "licence": licence,
     }
     shown = {name: page.literal(plain(value)) for name, value in about.items()}
     if brief.revision and "/" in brief.model:

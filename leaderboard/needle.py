@@ -4,7 +4,8 @@ side."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -73,48 +74,17 @@ def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
 def _ranking(grids: Sequence[NeedleGrid]) -> None:
     """Who reads furthest above chance, in a sentence, a chart and a table."""
     names = dict(zip(shown_names(grids), grids, strict=True))
-    above = [name for name, grid in names.items() if grid.reads_up_to]
     unit = grids[0].unit
-    if above:
-        first = names[above[0]]
-        st.subheader(
-            f"{literal(above[0])} reads furthest: up to {first.reads_up_to:,} {unit}", anchor=False
-        )
-    else:
-        st.subheader("No model here is above chance, so none leads", anchor=False)
-    rows = [
-        {
-            "model": name,
-            "length": n,
-            "score": 100 * (share.mean if share else CHANCE),
-            "read": share is not None,
-        }
-        for name, grid in names.items()
-        for n in grid.lengths
-        for share in [grid.share(n)]
-    ]
+    st.subheader(_furthest(names), anchor=False)
     reach = ", ".join(
         f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items()
     )
     draw(
-        charts.lengths(rows, unit, ink()),
+        charts.lengths(_length_points(names), unit, ink()),
         f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}",
     )
-    lengths = sorted({n for grid in grids for n in grid.lengths})
-    table = [
-        {
-            "model": name,
-            "reads up to": f"{grid.reads_up_to:,}" if grid.reads_up_to else "at chance",
-            "over all lengths": 100 * grid.over_all_lengths,
-        }
-        | {
-            f"{n:,}": 100 * share.mean if share else None
-            for n in lengths
-            for share in [grid.share(n)]
-        }
-        | {"window": f"{grid.window:,}"}
-        for name, grid in names.items()
-    ]
+    lengths = sorted({length for grid in grids for length in grid.lengths})
+    table = [_length_row(name, grid, lengths) for name, grid in names.items()]
     show_table(
         pd.DataFrame(table),
         config={"model": st.column_config.TextColumn(pinned=True)},
@@ -122,10 +92,48 @@ def _ranking(grids: Sequence[NeedleGrid]) -> None:
     )
     st.caption(
         "Reads up to: the last length, from the shortest on, at which the whole interval is above "
-        "guessing (50, the "
-        "dashed line). Over all lengths: each counts once, and one beyond the window as guessing "
-        "(hollow in the chart)."
+        "guessing (50, the dashed line). Over all lengths: each counts once, and one beyond the "
+        "window as guessing (hollow in the chart)."
     )
+
+
+def _furthest(names: Mapping[str, NeedleGrid]) -> str:
+    """The headline; the grids are in order, the one that reads furthest first."""
+    for name, grid in names.items():
+        if grid.reads_up_to:
+            return f"{literal(name)} reads furthest: up to {grid.reads_up_to:,} {grid.unit}"
+    return "No model here is above chance, so none leads"
+
+
+def _length_points(names: Mapping[str, NeedleGrid]) -> list[dict[str, Any]]:
+    """Accuracy in percent at each length, chance where the window does not reach."""
+    points = []
+    for name, grid in names.items():
+        for length in grid.lengths:
+            share = grid.share(length)
+            accuracy = share.mean if share else CHANCE
+            points.append(
+                {
+                    "model": name,
+                    "length": length,
+                    "score": 100 * accuracy,
+                    "read": share is not None,
+                }
+            )
+    return points
+
+
+def _length_row(name: str, grid: NeedleGrid, lengths: Sequence[int]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "model": name,
+        "reads up to": f"{grid.reads_up_to:,}" if grid.reads_up_to else "at chance",
+        "over all lengths": 100 * grid.over_all_lengths,
+    }
+    for length in lengths:
+        share = grid.share(length)
+        row[f"{length:,}"] = 100 * share.mean if share else None
+    row["window"] = f"{grid.window:,}"
+    return row
 
 
 def read_grids(groups: Sequence[RunGroup]) -> list[NeedleGrid]:

@@ -4,9 +4,11 @@ messages.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -51,7 +53,12 @@ def pretraining_dir() -> Path:
 def _load(folder: str, state: str) -> Results:
     """`state` stands for the folder's content: another one reads it anew."""
     del state
-    return load(folder)
+    loaded = load(folder)
+    # hundreds of thousands of objects that stay, none of them in a circle: each full collection
+    # would go over them while somebody waits
+    gc.collect()
+    gc.freeze()
+    return loaded
 
 
 def results_state() -> str:
@@ -83,6 +90,15 @@ def trained_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
     """
     weights = dict.fromkeys(g.briefs[0].weights for g in groups)
     return next((run for w in weights if (run := pretraining().of_model(w)) is not None), None)
+
+
+def unread(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
+    """The same groups, their records not read yet.
+
+    A group keeps the records that were asked of it, and the groups of `results` live as long as
+    the server: what is read of a copy goes when the page is drawn.
+    """
+    return tuple(replace(group) for group in groups)
 
 
 def text(message: object) -> str:
@@ -215,6 +231,13 @@ def draw(chart: Any, alt: str, **options: Any) -> None:
     legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
     legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
     st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
+
+
+def show_seeds(chart: Any) -> None:
+    """A chart of single seeds behind its title."""
+    with st.expander("Seed by seed"):
+        draw(chart, "Score of every seed, with means and intervals")
+        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
 
 
 WHOLE = 30

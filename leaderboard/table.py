@@ -9,10 +9,12 @@ from urllib.parse import unquote
 
 import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from biobench.report.escape import for_html
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import without_revisions
+from biobench.report.row import Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from leaderboard import page
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
@@ -27,10 +29,8 @@ LONG_HEADING = 9
 """Letters of a task's id from which on its heading is a part of it."""
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
-HERE, LINE = (
-    "background-color: rgba(0, 114, 178, 0.13)",
-    "background-color: rgba(128, 128, 128, 0.18)",
-)
+HERE = "background-color: rgba(0, 114, 178, 0.13)"
+LINE = "background-color: rgba(128, 128, 128, 0.18)"
 LAST = ("size", "seeds", "result")
 """Columns behind the scores."""
 HELP = {
@@ -63,68 +63,99 @@ def result_of(entry: Entry) -> str:
     return f"{kind}, {entry.protocol}" if entry.protocol and entry.source != "frozen" else kind
 
 
-def rows_of(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> list[Entry | None]:
+Hidden = Callable[[Entry], bool]
+"""Whether the choices on the page leave an entry out."""
+SORTS = ("parameters", "name", *TASK_FAMILIES.values())
+"""What rows may be sorted by besides tasks; anything else leaves them in the order of the ranks."""
+
+
+def rows_of(ranking: Ranking, hidden: Hidden, sort: str) -> list[Entry | None]:
     """The entries on show, None for the line of baselines: below the last that is above it, or at
     the end.
     """
-
-    def place(entry: Entry) -> tuple[bool, float, str]:
-        if sort == "parameters":
-            return entry.parameters is None, entry.parameters or 0, entry.name
-        if sort == "name":
-            return False, 0.0, entry.name.casefold()
-        row = entry.cells.get(sort) or entry.kinds.get(sort)
-        return row is None, -row.mean if row else 0.0, entry.name
-
-    known = {c.id for c in one.columns} | set(TASK_FAMILIES.values()) | {"parameters", "name"}
-    entries = sorted(one.entries, key=place) if sort in known else one.entries
-    rows: list[Entry | None] = list(entries)
-    if one.baseline:
-        bar = one.baseline_mean
-        above = [
-            e.rank is not None and e.mean is not None and (bar is None or e.mean.mean > bar)
-            for e in one.entries
-        ]
-        rows.insert(len(rows) if sort in known else sum(above), None)
+    is_sorted = sort in SORTS or any(sort == info.id for info in ranking.columns)
+    entries = list(ranking.entries)
+    if is_sorted:
+        entries.sort(key=lambda entry: _sort_key(entry, sort))
+    rows: list[Entry | None] = [*entries]
+    if ranking.baseline:
+        rows.insert(len(rows) if is_sorted else _above_baseline(ranking), None)
     return [entry for entry in rows if entry is None or not hidden(entry)]
 
 
-def _cells(
-    one: Ranking, entry: Entry | None, kinds: Sequence[str], order: Sequence[TaskInfo]
-) -> dict[str, str | None]:
-    """What a row says, as text."""
-    scores = one.baseline if entry is None else entry.cells
-    tasks = {c.id: page.score(scores[c.id]) if c.id in scores else None for c in order}
-    seeds = {row.n_seeds for row in scores.values()} - {0}
-    about = {"seeds": "–".join(str(n) for n in sorted({min(seeds), max(seeds)})) if seeds else None}
-    if entry is None:
-        bar = one.baseline_mean
-        mean = None if bar is None else f"{100 * bar:.1f}"
-        return {"rank": None, "mean": mean} | tasks | about | {"result": "baseline"}
-    rank: object = entry.rank
-    if entry.protocol != one.protocol:
-        rank = (entry.protocol or "full").split()[0]
-    return (
-        {
-            "rank": None if rank is None else str(rank),
-            "mean": None if entry.mean is None else page.score(entry.mean),
-        }
-        | {
-            kind: f"{100 * entry.kinds[kind].mean:.1f}" if kind in entry.kinds else None
-            for kind in kinds
-        }
-        | tasks
-        | about
-        | {
-            "size": page.millions(entry.parameters) if entry.parameters else None,
-            "result": result_of(entry),
-        }
-    )
+def _sort_key(entry: Entry, sort: str) -> tuple[bool, float, str]:
+    """Entries without the value last, equal ones by name."""
+    if sort == "parameters":
+        return entry.parameters is None, entry.parameters or 0, entry.name
+    if sort == "name":
+        return False, 0.0, entry.name.casefold()
+    row = entry.cells.get(sort) or entry.kinds.get(sort)
+    if row is None:
+        return True, 0.0, entry.name
+    return False, -row.mean, entry.name
+
+
+def _above_baseline(ranking: Ranking) -> int:
+    """The number of ranked entries above the mean of the best baselines; all where it has none."""
+    ranked = [e.mean for e in ranking.entries if e.rank is not None and e.mean is not None]
+    baseline = ranking.baseline_mean
+    if baseline is None:
+        return len(ranked)
+    return sum(mean.mean > baseline for mean in ranked)
+
+
+Cells = dict[str, str | None]
+"""Column -> what it says; None where nothing is known."""
+
+
+def _baseline_cells(ranking: Ranking, tasks: Sequence[TaskInfo]) -> Cells:
+    mean = ranking.baseline_mean
+    return {
+        "rank": None,
+        "mean": None if mean is None else f"{100 * mean:.1f}",
+        **_score_cells(ranking.baseline, tasks),
+        "result": "baseline",
+    }
+
+
+def _entry_cells(
+    ranking: Ranking, entry: Entry, kinds: Sequence[str], tasks: Sequence[TaskInfo]
+) -> Cells:
+    cells: Cells = {"rank": _rank_words(ranking, entry), "mean": None, "size": None}
+    if entry.mean is not None:
+        cells["mean"] = page.score(entry.mean)
+    for kind in kinds:
+        cells[kind] = f"{100 * entry.kinds[kind].mean:.1f}" if kind in entry.kinds else None
+    cells |= _score_cells(entry.cells, tasks)
+    if entry.parameters:
+        cells["size"] = page.millions(entry.parameters)
+    cells["result"] = result_of(entry)
+    return cells
+
+
+def _rank_words(ranking: Ranking, entry: Entry) -> str | None:
+    """The rank; of an entry under another protocol, the first word of that."""
+    if entry.protocol != ranking.protocol:
+        return (entry.protocol or "full").split()[0]
+    return None if entry.rank is None else str(entry.rank)
+
+
+def _score_cells(scores: Mapping[str, Row], tasks: Sequence[TaskInfo]) -> Cells:
+    """The score of each task, and the fewest and the most seeds behind them."""
+    cells: Cells = dict.fromkeys((info.id for info in tasks), None)
+    for info in tasks:
+        if info.id in scores:
+            cells[info.id] = page.score(scores[info.id])
+    counts = sorted({row.n_seeds for row in scores.values()} - {0})
+    cells["seeds"] = None
+    if counts:
+        cells["seeds"] = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    return cells
 
 
 def show_ranking(
-    one: Ranking,
-    hidden: Callable[[Entry], bool],
+    ranking: Ranking,
+    hidden: Hidden,
     sort: str,
     *,
     several: bool,
@@ -132,74 +163,110 @@ def show_ranking(
 ) -> None:
     """Rank, name and scores first, then what is known besides.
 
-    several: other tables stand on the page. possible: name -> the ranks among the runs here that
-    the comparison leaves.
+    several: other tables stand on the page.
+    possible: name -> the ranks among the runs here that the comparison leaves.
     """
-    rows = rows_of(one, hidden, sort)
-    title = f"**{page.literal(one.title)}**" if several else ""
-    with st.container(key=f"bb_table_{one.view.replace(' ', '_')}", gap="xsmall"):
-        if about := " · ".join(part for part in (title, _caption(one)) if part):
+    rows = rows_of(ranking, hidden, sort)
+    title = f"**{page.literal(ranking.title)}**" if several else ""
+    with st.container(key=f"bb_table_{ranking.view.replace(' ', '_')}", gap="xsmall"):
+        if about := " · ".join(part for part in (title, _caption(ranking)) if part):
             st.markdown(about)
         if not any(rows):
             st.info("Nothing matches these filters.")
             return
-        names = shown_names(one.entries)
-        kinds = [
-            kind
-            for kind in dict.fromkeys(TASK_FAMILIES.values())
-            if any(kind in e.kinds for e in one.entries)
-        ]
-        # the mean of a kind with one task is that task's column; both means are one where no corpus
-        # has two tasks
-        of_kind = list(TASK_FAMILIES)
-        tasks_of = Counter(TASK_FAMILIES.get(c.type) for c in one.columns if c.id in one.shared)
-        kinds = (
-            [kind for kind in kinds if tasks_of[kind] > 1] if len(kinds) < len(one.shared) else []
-        )
-        order = sorted(
-            one.columns,
-            key=lambda c: (
-                c.id not in one.shared,
-                of_kind.index(c.type) if c.type in of_kind else 9,
-            ),
-        )
-        possible_column = ["possible"] if possible else []
-        tasks = [info.id for info in order]
-        columns = ["rank", "model", "mean", *possible_column, *kinds, *tasks, *LAST]
-        links = [
-            page.link_to("tasks", "task", one.columns[0].id, BASELINE)
-            if entry is None
-            else page.link_to("models", "model", entry_key(entry), names[entry.name])
-            for entry in rows
-        ]
-        cells = [
-            _cells(one, entry, kinds, order)
-            | {"model": link, "possible": None if entry is None else possible.get(entry.name)}
-            for entry, link in zip(rows, links, strict=True)
-        ]
-        frame = pd.DataFrame(cells, columns=columns)
-        shades = [LINE if entry is None else HERE if entry.is_run else "" for entry in rows]
-        colours = pd.DataFrame([[shade] * len(columns) for shade in shades], columns=columns)
+        tasks = _ordered_tasks(ranking)
+        frame = _frame(ranking, rows, tasks, possible)
         picked = page.show_table(
-            frame.style.apply(lambda _: colours, axis=None),
-            config=_columns(frame, order),
+            _shaded(frame, rows),
+            config=_columns(frame, tasks),
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
             on_select="rerun",
             selection_mode="multi-row",
-            key=f"rows_{one.view}",
-            alt=f"Scores of all models: {one.title}",
+            key=f"rows_{ranking.view}",
+            alt=f"Scores of all models: {ranking.title}",
         )
-        selected = [
-            entry
-            for i in picked["selection"]["rows"]
-            if i < len(rows) and (entry := rows[i]) is not None
-        ]
-        chosen = list(dict.fromkeys(entry.name for entry in selected))
-        if 2 <= len(chosen) <= 5 and st.button(
-            "Compare the picked models", type="primary", key=f"compare_{one.view}"
-        ):
-            st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
+        _offer_comparison(ranking.view, rows, picked["selection"]["rows"])
+
+
+def _ordered_tasks(ranking: Ranking) -> list[TaskInfo]:
+    """Shared tasks first, each half by kind."""
+    families = list(TASK_FAMILIES)
+
+    def position(info: TaskInfo) -> tuple[bool, int]:
+        family = families.index(info.type) if info.type in families else len(families)
+        return info.id not in ranking.shared, family
+
+    return sorted(ranking.columns, key=position)
+
+
+def _kind_columns(ranking: Ranking) -> list[str]:
+    """The kinds of task whose mean says more than other columns do.
+
+    The mean of a kind with one task is that task's column; where every kind has one task, the
+    means are the tasks themselves.
+    """
+    tasks_of_kind = Counter(
+        TASK_FAMILIES.get(info.type) for info in ranking.columns if info.id in ranking.shared
+    )
+    kinds = [
+        kind
+        for kind in dict.fromkeys(TASK_FAMILIES.values())
+        if any(kind in entry.kinds for entry in ranking.entries)
+    ]
+    if len(kinds) >= len(ranking.shared):
+        return []
+    return [kind for kind in kinds if tasks_of_kind[kind] > 1]
+
+
+def _frame(
+    ranking: Ranking,
+    rows: Sequence[Entry | None],
+    tasks: Sequence[TaskInfo],
+    possible: Mapping[str, str],
+) -> pd.DataFrame:
+    """The rows as text, in the order of the columns."""
+    names = shown_names(ranking.entries)
+    kinds = _kind_columns(ranking)
+    columns = ["rank", "model", "mean", *kinds, *(info.id for info in tasks), *LAST]
+    if possible:
+        columns.insert(3, "possible")
+    lines = []
+    for entry in rows:
+        if entry is None:
+            cells = _baseline_cells(ranking, tasks)
+            cells["model"] = page.link_to("tasks", "task", ranking.columns[0].id, BASELINE)
+        else:
+            cells = _entry_cells(ranking, entry, kinds, tasks)
+            cells["model"] = page.link_to("models", "model", entry_key(entry), names[entry.name])
+            cells["possible"] = possible.get(entry.name)
+        lines.append(cells)
+    return pd.DataFrame(lines, columns=columns)
+
+
+def _shaded(frame: pd.DataFrame, rows: Sequence[Entry | None]) -> Styler:
+    """Runs here and the line of baselines on their grounds."""
+    shades = []
+    for entry in rows:
+        if entry is None:
+            shades.append(LINE)
+        else:
+            shades.append(HERE if entry.is_run else "")
+    colours = pd.DataFrame(
+        [[shade] * len(frame.columns) for shade in shades], columns=frame.columns
+    )
+    return frame.style.apply(lambda _: colours, axis=None)
+
+
+def _offer_comparison(view: str, rows: Sequence[Entry | None], picked: Sequence[int]) -> None:
+    """A button that compares the picked models, where `compare` takes so many."""
+    # a filter may have shortened the table since they were picked
+    entries = [rows[position] for position in picked if position < len(rows)]
+    chosen = list(dict.fromkeys(entry.name for entry in entries if entry is not None))
+    if not 2 <= len(chosen) <= 5:
+        return
+    if st.button("Compare the picked models", type="primary", key=f"compare_{view}"):
+        st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
 
 
 def headings(tasks: Sequence[str]) -> dict[str, str]:
@@ -254,52 +321,60 @@ def _columns(frame: pd.DataFrame, order: Sequence[TaskInfo]) -> dict[str, Any]:
     return columns
 
 
-def _caption(one: Ranking) -> str:
+def _caption(ranking: Ranking) -> str:
     """What is ranked, said once: tasks where these are a part, protocols."""
-    parts = []
-    if one.shared and any(c.id not in one.shared for c in one.columns):
-        parts.append(f"Ranked over {page.literal(', '.join(one.shared))}.")
-    if one.protocol:
-        named = PROTOCOLS.get(one.protocol) or page.literal(one.protocol)
-        parts.append(f"Ranked: {named}.")
-    others = sorted({e.protocol for e in one.entries} - {one.protocol, ""})
+    sentences = []
+    if ranking.shared and any(info.id not in ranking.shared for info in ranking.columns):
+        sentences.append(f"Ranked over {page.literal(', '.join(ranking.shared))}.")
+    if ranking.protocol:
+        sentences.append(f"Ranked: {_protocol_words(ranking.protocol)}.")
+    others = sorted({entry.protocol for entry in ranking.entries} - {ranking.protocol, ""})
     if others:
-        named = "; ".join(PROTOCOLS.get(p) or page.literal(p) for p in others)
-        parts.append(f"Shown, not ranked: {named}.")
-    if any(e.rank is None and e.protocol == one.protocol for e in one.entries):
-        parts.append("Without a rank: rows with a missing task.")
-    return " ".join(parts)
+        named = "; ".join(_protocol_words(protocol) for protocol in others)
+        sentences.append(f"Shown, not ranked: {named}.")
+    if any(e.rank is None and e.protocol == ranking.protocol for e in ranking.entries):
+        sentences.append("Without a rank: rows with a missing task.")
+    return " ".join(sentences)
 
 
-def show_cards(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> None:
+def _protocol_words(protocol: str) -> str:
+    return PROTOCOLS.get(protocol) or page.literal(protocol)
+
+
+def show_cards(ranking: Ranking, hidden: Hidden, sort: str) -> None:
     """The same rows for a narrow screen, the first twenty at first."""
-    rows = rows_of(one, hidden, sort)
-    count = int(st.session_state.get(f"cards_{one.view}", FIRST_CARDS))
-    names = shown_names(one.entries)
-    st.markdown(
-        " · ".join(part for part in (f"**{page.literal(one.title)}**", _caption(one)) if part)
-    )
-    cards = "".join(_card(one, entry, names) for entry in rows[:count])
-    st.html(f'<ol class="bb-cards" aria-label="{for_html(one.title)}">{cards}</ol>')
+    rows = rows_of(ranking, hidden, sort)
+    count = int(st.session_state.get(f"cards_{ranking.view}", FIRST_CARDS))
+    names = shown_names(ranking.entries)
+    caption = _caption(ranking)
+    title = f"**{page.literal(ranking.title)}**"
+    st.markdown(f"{title} · {caption}" if caption else title)
+    cards = "".join(_card(ranking, entry, names) for entry in rows[:count])
+    st.html(f'<ol class="bb-cards" aria-label="{for_html(ranking.title)}">{cards}</ol>')
     if count < len(rows) and st.button(
-        f"{count} of {len(rows)}, show more", key=f"more_{one.view}"
+        f"{count} of {len(rows)}, show more", key=f"more_{ranking.view}"
     ):
-        st.session_state[f"cards_{one.view}"] = count + FIRST_CARDS
+        st.session_state[f"cards_{ranking.view}"] = count + FIRST_CARDS
         st.rerun()
 
 
-def _card(one: Ranking, entry: Entry | None, names: Mapping[str, str]) -> str:
-    cells = {
-        name: for_html(value or "–") for name, value in _cells(one, entry, (), one.columns).items()
-    }
-    scores = " · ".join(
-        f"{for_html(c.id)} {cells[c.id]}" for c in one.columns if cells[c.id] != "–"
-    )
-    title, about = f"<span>{BASELINE}</span>", cells["result"]
-    if entry is not None:
+def _card(ranking: Ranking, entry: Entry | None, names: Mapping[str, str]) -> str:
+    if entry is None:
+        cells = _escaped(_baseline_cells(ranking, ranking.columns))
+        title, kind, about = f"<span>{BASELINE}</span>", "bb-line", cells["result"]
+    else:
+        cells = _escaped(_entry_cells(ranking, entry, (), ranking.columns))
         link = page.link_to("models", "model", entry_key(entry), "").rstrip("#")
         title = f'<a href="{for_html(link)}" target="_self">{for_html(names[entry.name])}</a>'
-        about += f" · {cells['size']}" if entry.parameters else ""
-    kind = "bb-line" if entry is None else "bb-here" if entry.is_run else ""
+        kind, about = "bb-here" if entry.is_run else "", cells["result"]
+        if entry.parameters:
+            about += f" · {cells['size']}"
+    scores = " · ".join(
+        f"{for_html(info.id)} {cells[info.id]}" for info in ranking.columns if cells[info.id] != "–"
+    )
     head = f"<div><b>{cells['rank']}</b>{title}<b>{cells['mean']}</b></div>"
     return f'<li class="{kind}">{head}<small>{about}<br>{scores}</small></li>'
+
+
+def _escaped(cells: Cells) -> dict[str, str]:
+    return {name: for_html(value or "–") for name, value in cells.items()}

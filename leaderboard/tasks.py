@@ -19,7 +19,7 @@ from biobench.report.row import Row
 from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
 from leaderboard import page
-from leaderboard.ranking import Entry, ranking, view_of, views
+from leaderboard.ranking import Entry, Ranking, ranking, view_of, views
 from leaderboard.table import entry_key, result_of, shown_names
 
 MOST_LINES = 30
@@ -29,54 +29,56 @@ MOST_LINES = 30
 def show() -> None:
     """Draw the view."""
     loaded = page.results()
-    ran = {g.task for g in loaded.groups}
-    tasks = [i for i, info in loaded.infos.items() if info.in_suite or i in ran]
-    # tasks with runs here come first, then those with published values
-    known = {
-        i
-        for i, info in loaded.infos.items()
-        if any(v.task == info.published_as for v in loaded.published)
-    }
-    tasks.sort(key=lambda i: (i not in ran, i not in known))
+    tasks = _listed_tasks(loaded)
     title = st.container()
     task = page.choose("Task", tasks, "task", {i: i for i in tasks})
     info = loaded.infos[task]
     title.title(page.literal(plain(info.name)))
-    view = view_of(info)
-    if view in views(loaded):
-        one = ranking(loaded, view, (task,))
-        entries = sorted(
-            (e for e in one.entries if task in e.cells), key=lambda e: -e.cells[task].mean
-        )
-        count = (
-            len(entries)
-            if len(entries) <= MOST_LINES or st.toggle(f"Show all {len(entries)}")
-            else MOST_LINES
-        )
-        if entries:
-            bar = one.baseline.get(task)
-            words = (
-                "" if bar is None else f" Best baseline: {plain(bar.model)}, {100 * bar.mean:.1f}."
-            )
-            average = NAMES.get(info.paper, info.paper)
-            st.caption(
-                f"{average}, percent.{page.literal(words)} Runs under another protocol have no "
-                f"rank."
-            )
-            slices = slice_rows(loaded, task)
-            _scores(task, entries[:count], slices)
-            _seen_and_unseen(slices)
+    if view_of(info) in views(loaded):
+        _ranked_scores(loaded, info, ranking(loaded, view_of(info), (task,)))
     _card(info)
     groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
     if groups:
         with st.expander("Labels", expanded=False):
             st.caption("F1 of each label, mean over seeds, in percent.")
             page.show_table(_labels(groups))
-    readings = sorted(
-        {f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as}
-    )
-    page.show_notes("Published numbers", readings)
+    readings = {f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as}
+    page.show_notes("Published numbers", sorted(readings))
     page.show_notes("Notes", build(loaded, "paper", tasks=[task]).notes)
+
+
+def _listed_tasks(loaded: Results) -> list[str]:
+    """Tasks with runs here, then those with published values, then the rest of the suites."""
+    ran = {group.task for group in loaded.groups}
+    published = {value.task for value in loaded.published}
+    tasks = [task for task, info in loaded.infos.items() if info.in_suite or task in ran]
+
+    def position(task: str) -> tuple[bool, bool]:
+        return task not in ran, loaded.infos[task].published_as not in published
+
+    return sorted(tasks, key=position)
+
+
+def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> None:
+    """Every model's score on the task, the best first."""
+    entries = [entry for entry in task_ranking.entries if info.id in entry.cells]
+    entries.sort(key=lambda entry: -entry.cells[info.id].mean)
+    if not entries:
+        return
+    shown = entries[:MOST_LINES]
+    if len(entries) > MOST_LINES and st.toggle(f"Show all {len(entries)}"):
+        shown = entries
+    words = ""
+    baseline = task_ranking.baseline.get(info.id)
+    if baseline is not None:
+        words = f" Best baseline: {plain(baseline.model)}, {100 * baseline.mean:.1f}."
+    st.caption(
+        f"{NAMES.get(info.paper, info.paper)}, percent.{page.literal(words)} Runs under another "
+        f"protocol have no rank."
+    )
+    slices = slice_rows(loaded, info.id)
+    _scores(info.id, shown, slices)
+    _seen_and_unseen(slices)
 
 
 SliceRows = Mapping[tuple[str, str, Source], Mapping[str, Row]]
@@ -147,9 +149,7 @@ def _scores(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
         rows, list(labels([f"{names[e.name]}, {result_of(e)}" for e in entries]).values()), "model"
     )
     if chart is not None:
-        with st.expander("Seed by seed"):
-            page.draw(chart, "Score of every seed, with means and intervals")
-            st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
+        page.show_seeds(chart)
 
 
 def _card(info: TaskInfo) -> None:

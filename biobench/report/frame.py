@@ -89,9 +89,9 @@ def cells(results: Results, average: AverageName) -> Cells:
         with paused_collector():
             rows, remarks = run_rows(groups, infos, average, no_skill(results.baselines))
             metrics = {task: metric_of(info, average) for task, info in infos.items()}
-            rows += oracle_rows(groups, infos, metrics) + baseline_rows(
-                results.baselines, groups, infos, metrics
-            )
+            rows += baseline_rows(results.baselines, groups, infos, metrics)
+            if not results.slice:  # the oracle was scored on all gold
+                rows += oracle_rows(groups, infos, metrics)
             printed, about = published_rows(results.published, infos, average)
             order = {task: i for i, task in enumerate(infos)}
             rows = sorted(
