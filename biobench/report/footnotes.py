@@ -52,11 +52,12 @@ def footnotes(
             f"{100 * first.ceiling['micro_f1']:.1f} (no bound: a label can be found without its "
             f"mention)"
         )
+    author = "its submitter says: " if group.source == "submitted" else ""
     problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
     if problems:
         notes.append(
             f"warning: {data}: {len(problems)} counts of the data contradict its spec "
-            f"({problems[0]})"
+            f"({author}{problems[0]})"
         )
     if lacking := first.unexpressed:
         notes.append(
@@ -67,7 +68,7 @@ def footnotes(
         )
     notes += group.notes
     notes += [
-        f"{group.model}: {note}"
+        f"{group.model}: {author}{note}"
         for note in dict.fromkeys(note for brief in group.briefs for note in brief.model_notes)
     ]
     if group.lengths:
