@@ -46,6 +46,10 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
     if len(tags) < 2 or len(tags) > _MOST_NAMES:
         return None
     spelled = {tag: _spelled(tag) for tag in tags}
+    unknown = [tag for tag, usual in spelled.items() if usual is None]
+    prefixed = [tag for tag, usual in spelled.items() if usual is not None and "-" in usual]
+    if len(unknown) == 1 and prefixed and "O" not in spelled.values():
+        spelled[unknown[0]] = "O"  # some word for outside, such as OUTSIDE
     if all(spelled.values()):
         tag_map = {tag: new for tag, new in spelled.items() if new is not None and new != tag}
         return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
