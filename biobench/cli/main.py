@@ -86,15 +86,20 @@ def _in_words(error: Exception) -> str | None:
         what = f"{error.filename or 'the output'}: {error.strerror}"
         return f"{visible(what)}\nhint: {hint}\n"
     if isinstance(error, MemoryError | ImportError):
-        if isinstance(error, ImportError) and _NO_MEMORY not in str(error):
-            return None
-        return "memory does not suffice\nhint: allow more (`ulimit -v`), or use another machine\n"
+        return _memory_in_words(error)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
         return f"{message}\n" if message.strip() else ""
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
     return f"{visible(message)}\nhint: see `{command} --help`\n"
+
+
+def _memory_in_words(error: MemoryError | ImportError) -> str | None:
+    """What is printed where memory does not suffice; None for another failed import."""
+    if isinstance(error, ImportError) and _NO_MEMORY not in str(error):
+        return None
+    return "memory does not suffice\nhint: allow more (`ulimit -v`), or use another machine\n"
 
 
 def main() -> None:
