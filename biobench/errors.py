@@ -17,11 +17,15 @@ def visible(text: str) -> str:
     """One line that no terminal takes for a command: signs without a picture are written as
     escapes, \\x1b say.
     """
-    line = " ".join(text.split())
-    if line.isprintable():
-        return line
+    return escaped(" ".join(text.split()))
+
+
+def escaped(text: str) -> str:
+    """The text with its signs without a picture as escapes; blanks stay as many as they are."""
+    if text.isprintable():
+        return text
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in line
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text
     )
 
 

@@ -29,6 +29,8 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, 128 and the signal's number, as shells have it."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_MEMORY = "failed to map segment"
+"""What the system's linker says of a library for which there is no address space."""
 _OF_A_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
 """The system's errors of a file's name: too long, a loop of links, or not for this user."""
 
@@ -83,12 +85,21 @@ def _in_words(error: Exception) -> str | None:
         )
         what = f"{error.filename or 'the output'}: {error.strerror}"
         return f"{visible(what)}\nhint: {hint}\n"
+    if isinstance(error, MemoryError | ImportError):
+        return _memory_in_words(error)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
         return f"{message}\n" if message.strip() else ""
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
     return f"{visible(message)}\nhint: see `{command} --help`\n"
+
+
+def _memory_in_words(error: MemoryError | ImportError) -> str | None:
+    """What is printed where memory does not suffice; None for another failed import."""
+    if isinstance(error, ImportError) and _NO_MEMORY not in str(error):
+        return None
+    return "memory does not suffice\nhint: allow more (`ulimit -v`), or use another machine\n"
 
 
 def main() -> None:
@@ -113,7 +124,7 @@ def main() -> None:
         # The reader of our output (head, less) is gone; that is no error.
         sys.stderr.close()
         sys.exit(0)
-    except (_CommandLineError, BioBenchError, OSError) as error:
+    except (_CommandLineError, BioBenchError, OSError, MemoryError, ImportError) as error:
         words = _in_words(error)
         if words is None:
             raise

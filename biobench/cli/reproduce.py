@@ -10,7 +10,7 @@ import typer
 from biobench.cli.console.arguments import DataDir, Device, Json, Offline, Threads
 from biobench.cli.console.output import answer, percent, print_json
 from biobench.core.threads import prepare_threads
-from biobench.errors import UsageError
+from biobench.errors import UsageError, visible
 
 if TYPE_CHECKING:
     from biobench.workflows.reproduce import Again, Reproduction
@@ -96,7 +96,7 @@ def reproduce(
     for row in make_again(store, records, again):
         rows.append(row)
         if not as_json:
-            typer.echo(_line(row))
+            typer.echo(visible(_line(row)))
     if as_json:
         print_json([row._asdict() | {"agrees": row.agrees} for row in rows])
     elif len(rows) > 1:

@@ -85,7 +85,7 @@ def run_request(
     try:
         with STOP.watching(), RunTerminal() as reporter:
             plan = make_plan(request, reporter)
-            for line in (*plan.skipped, *plan.contradictions(), *plan.remarks()):
+            for line in plan.remarks():
                 reporter.say(line)
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:

@@ -23,7 +23,11 @@ MOST_JSON_BYTES = 64 * 2**20
 """Of an index or a config; those of the largest public models have 0.2 MB."""
 MOST_LAYERS, MOST_LABELS, MOST_NUMBER = 10**6, 10**5, 2**53
 """Libraries make a list entry a layer and a dictionary entry a label, before any weight is read."""
+MOST_ADDED = 20_000
+"""Tokens beside a tokenizer's vocabulary; each is looked for in every text."""
 ADAPTER = "adapter_config.json"
+TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""What may name tokens beside those of the vocabulary."""
 
 
 def check_folder(folder: Path) -> None:
@@ -51,6 +55,8 @@ def check_tokenizer(folder: Path) -> None:
     """The same for a folder that need not hold more than a tokenizer. Raises ModelError."""
     check_links(folder)
     _check_kinds(folder)
+    for name in TOKENIZER_FILES:
+        _check_added(folder / name)
     _check_tokenizer_config(folder / "tokenizer_config.json")
 
 
@@ -152,6 +158,18 @@ def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _check_added(path: Path) -> None:
+    """Refuse a file that names more tokens than any tokenizer adds."""
+    if not path.is_file():
+        return
+    fields = _read_json(path, "list of tokens")
+    groups = [fields, *(value for value in fields.values() if isinstance(value, list | dict))]
+    most = max(map(len, groups))
+    if most > MOST_ADDED:
+        what = f"names {most:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
+        raise ModelError(what, hint="keep those that texts hold", file=path)
 
 
 def _check_tokenizer_config(path: Path) -> None:

@@ -21,10 +21,11 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.utils.hub import cached_file
 
-from biobench.core.checkpoint_safety import check_tokenizer
+from biobench.core.checkpoint_safety import TOKENIZER_FILES, check_tokenizer
 from biobench.core.files import broken_file
 from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
+from biobench.core.tokenizer_trial import PROBES, SENTENCE, try_tokenizer
 from biobench.core.vocabulary import sampled_texts, unreachable
 from biobench.errors import ModelError
 
@@ -32,22 +33,6 @@ FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
 """Special tokens that a tokenizer names."""
 
-_SENTENCE = (
-    "The patient had 12 mg of aspirin; la fièvre a duré 3 jours. "
-    "the patient was treated for a disease of the heart; le patient a une maladie"
-)
-"""Any tokenizer that was trained on text knows a piece of it."""
-_PROBES = (
-    _SENTENCE,
-    "Le garçon, âgé de 7 ans, a reçu 2,5 mg/kg de méthotrexate le 12/03/2021 ; où est l'œdème ?",
-    "L’hépatite C (génotype 1b) : ALAT 3,2×N, IL-6 à 40 pg/mL -- naïf de traitement.",
-    "Anti-PD-1 therapy (nivolumab, 240 mg q2w) in non-small-cell lung cancer: p<0.05, n=1,024.",
-    "β-catenin/TCF-4 binds BRCA1 5'-UTR; Hb 9.1 g/dL, 37.5°C, CO₂ ½.",
-    "  Two  spaces,\ttab\nand a new line. ÉLECTROCARDIOGRAMME ",
-)
-"""Texts that a tokenizer and its file must read alike: both languages, accents, capitals, digits,
-hyphens, blanks, and words of biomedicine.
-"""
 _PACKAGES = (
     *("sacremoses", "sentencepiece", "protobuf", "tiktoken", "fugashi", "ipadic", "unidic_lite"),
     *("unidic", "sudachipy", "jieba", "rjieba", "pythainlp", "rhoknp", "emoji", "ftfy", "spacy"),
@@ -99,20 +84,21 @@ def read_tokenizer(
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> NDArray[np.int64]:
     """Ids that stand in texts, each once, without special tokens."""
-    rows = tokenizer(list(_PROBES), add_special_tokens=False, verbose=False)["input_ids"]
+    rows = tokenizer(list(PROBES), add_special_tokens=False, verbose=False)["input_ids"]
     ids = {number for row in rows for number in row}
     return np.array(sorted(ids - set(tokenizer.all_special_ids)), dtype=np.int64)
 
 
 def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> ReadTokenizer:
-    if Path(source).is_dir():
-        check_tokenizer(Path(source))
+    _gate(source, revision)
     try:
         library: PreTrainedTokenizerBase | None = AutoTokenizer.from_pretrained(
             str(source), revision=revision, trust_remote_code=trust_remote_code
         )
         error: Exception | None = None
-    except Exception as raised:  # a tokenizer.json that is not whole raises a bare Exception
+    # Not narrower: tokenizers raises the bare class for a file that is not whole, the checkpoint's
+    # own code and transformers' converters raise anything, and the file may be read all the same.
+    except Exception as raised:
         library, error = None, raised
     if _made_by_code(source, revision, library, trust_remote_code):
         file = None
@@ -127,6 +113,16 @@ def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> 
         read = _without_dropout(ReadTokenizer(library, maker))
     _check(source, read.tokenizer)
     return read
+
+
+def _gate(source: str | Path, revision: str | None) -> None:
+    """Refuse files that would lead the library elsewhere, fill memory or take for ever."""
+    files = [_file(source, name, revision) for name in (*TOKENIZER_FILES, FILE)]
+    for folder in {file.parent for file in files if file is not None} | {Path(source)}:
+        if folder.is_dir():
+            check_tokenizer(folder)
+    if files[-1] is not None:
+        try_tokenizer(files[-1])
 
 
 def _made_by_code(
@@ -158,7 +154,7 @@ def _compared(
         by_file: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
             str(source), **where
         )
-    except Exception as damage:  # a bare one, as above
+    except Exception as damage:  # not narrower: the bare class, as above
         raise _not_loaded(source, error or damage) from damage
     notes = [_DROPOUT] if _switch_off_dropout(by_file) else []
     if library is None:
@@ -193,10 +189,10 @@ def _take_roles(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBa
 
 def _alike(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -> bool:
     """Whether both give the same ids, special tokens included, for all probes and for a pair."""
-    texts = [*_PROBES, *sampled_texts(by_file)]
+    texts = [*PROBES, *sampled_texts(by_file)]
     if _ids(library, texts) != _ids(by_file, texts):
         return False
-    pair = {"text": _PROBES[0], "text_pair": _PROBES[1], "verbose": False}
+    pair = {"text": PROBES[0], "text_pair": PROBES[1], "verbose": False}
     return bool(library(**pair)["input_ids"] == by_file(**pair)["input_ids"])
 
 
@@ -227,12 +223,12 @@ def _check(source: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:
     Without the tokenizer's files the library makes an empty one, to which every word is unknown.
     """
     folder = source if Path(source).is_dir() else None
-    body = tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]
+    body = tokenizer(SENTENCE, add_special_tokens=False)["input_ids"]
     if set(body) <= set(tokenizer.all_special_ids):
         message = f"{_whose(source)} knows no word of a plain sentence"
         raise ModelError(message, hint=_without_files(source), file=folder)
-    ids = _ids(tokenizer, [_SENTENCE])
-    if any(_ids(tokenizer, [_SENTENCE]) != ids for _ in range(3)):
+    ids = _ids(tokenizer, [SENTENCE])
+    if any(_ids(tokenizer, [SENTENCE]) != ids for _ in range(3)):
         raise ModelError(
             f"{_whose(source)} gives one text other tokens each time",
             hint=f"take what samples, such as enable_sampling, out of {SETTINGS}",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from biobench.core.text import shown_json
 from biobench.export.results import TaskResult
 from biobench.report.literature.comparison import NAMES
 from biobench.report.row import Row
@@ -58,7 +59,7 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
         },
         "evaluation_results": [_result(result, row) for result in results for row in result.rows],
     }
-    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return shown_json(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
 def _result(result: TaskResult, row: Row) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def _fresh_buffers(model: PreTrainedModel, folder: Path, seed: int) -> dict[str,
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             built = type(model)(copy.deepcopy(model.config))
-    except Exception as error:  # the model's own code
+    except Exception as error:  # not narrower: the model's own code may raise anything
         message = f"no encoder can be built from the config: {first_line(error)}"
         raise ModelError(message, hint=_LOADS, file=folder) from error
     return dict(built.named_buffers())

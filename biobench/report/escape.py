@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 LONGEST = 120
-"""Characters of a name that are shown; JSON and CSV carry it whole."""
+"""Characters of a name that are shown; JSON and CSV carry all of it."""
 
 _MARKDOWN = set("\\`*_[]<>|~$&")
 _LATEX = {
@@ -38,8 +38,13 @@ def plain(text: str) -> str:
     """One line of visible characters: control, direction and invisible ones become U+FFFD; long
     texts are cut.
     """
-    cleaned = "".join("\ufffd" if unicodedata.category(c) in HIDDEN else c for c in text)
+    cleaned = without_hidden(text)
     return cleaned if len(cleaned) <= LONGEST else cleaned[: LONGEST - 1] + "…"
+
+
+def without_hidden(text: str) -> str:
+    """The text with U+FFFD for control, direction and invisible characters."""
+    return "".join("\ufffd" if unicodedata.category(c) in HIDDEN else c for c in text)
 
 
 #: Control, format (bidirectional overrides, zero width), surrogate, private, unassigned; line and
@@ -67,9 +72,10 @@ def for_latex(text: str) -> str:
 
 def for_csv(text: str) -> str:
     """A cell that a spreadsheet takes for text: a leading formula sign gets an apostrophe before
-    it.
+    it; hidden signs become U+FFFD.
     """
-    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    shown = without_hidden(text)
+    return "'" + shown if text[:1] in ("=", "+", "-", "@", "\t", "\r") else shown
 
 
 def words(text: str, escape: Callable[[str], str]) -> str:

@@ -53,7 +53,7 @@ def _data_notes(group: RunGroup) -> Iterator[str]:
     if problems:
         yield (
             f"warning: {data}: {len(problems)} counts of the data contradict its spec "
-            f"({problems[0]})"
+            f"({_author(group)}{problems[0]})"
         )
     if lacking := run.unexpressed:
         yield (
@@ -65,7 +65,12 @@ def _data_notes(group: RunGroup) -> Iterator[str]:
 
 def _model_notes(group: RunGroup) -> list[str]:
     notes = dict.fromkeys(note for brief in group.briefs for note in brief.model_notes)
-    return [f"{group.model}: {note}" for note in notes]
+    return [f"{group.model}: {_author(group)}{note}" for note in notes]
+
+
+def _author(group: RunGroup) -> str:
+    """Whose word a record's own text is."""
+    return "its submitter says: " if group.source == "submitted" else ""
 
 
 def _window_notes(group: RunGroup) -> Iterator[str]:

@@ -18,6 +18,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from biobench.core.text import shown_json
 from biobench.errors import UsageError
 from biobench.report.escape import LONGEST, for_csv, for_html, for_latex, for_markdown, plain, words
 from biobench.report.frame import Report
@@ -93,7 +94,7 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as one JSON list."""
-    return json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return shown_json(json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
 
 def _csv(report: Report) -> str:

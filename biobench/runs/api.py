@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -35,10 +36,14 @@ def run(call: _Call) -> RunResults:
     data; a failed run is a result, not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
-    from transformers.utils import logging
+    from transformers.utils.logging import disable_progress_bar
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    return make_runs(request, call.reporter or Reporter())
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+    reporter = call.reporter or Reporter()
+    plan = make_plan(request, reporter)
+    for line in plan.remarks():
+        logging.getLogger("biobench").warning(line)
+    return run_plan(plan, reporter)
 
 
 def make_runs(request: RunRequest, reporter: Reporter) -> RunResults:

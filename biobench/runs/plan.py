@@ -144,7 +144,17 @@ class RunPlan:
         )
 
     def remarks(self) -> list[str]:
-        """What a user must know of how the checkpoints are read, a line each."""
+        """What a user must know before the runs begin, a line each: tasks that are left out, data
+        that contradict their specs, and how the checkpoints are read.
+        """
+        return [
+            *self.skipped,
+            *self.contradictions(),
+            *self._notes(),
+        ]
+
+    def _notes(self) -> list[str]:
+        """How the checkpoints are read, a line each."""
         return [
             f"note: {checkpoint.id}: {note}"
             for checkpoint in self.checkpoints

@@ -113,8 +113,14 @@ def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
 
 def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     """Recipe, folder of the run and further options, of the words after `pretrain`. Raises
-    UsageError.
+    UsageError, also for a word that would end a comment of the script.
     """
+    for word in words:
+        if not word.isprintable():
+            raise UsageError(
+                f"'{word}' holds a line end or another sign that is not printed",
+                hint="choose another name",
+            )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--out", default="runs/pretraining")
     for option in ("--resume", "--built-corpus"):  # the script gives these itself

@@ -62,6 +62,10 @@ def test_an_array_of_workers(biobench):
         (("--time", "60", "--", "report"), "slurm starts no 'report'"),
         (("--time", "60", "--", "pretrain", "toy_detour"), "how many nodes is not said"),
         (("--time", "60", "--nodes", "2", "--", "pretrain", "--out", "x"), "no recipe is named"),
+        (
+            ("--time", "60", "--nodes", "2", "--", "pretrain", "r", "--out", "x\nrm -rf y"),
+            "holds a line end",
+        ),
     ],
 )
 def test_what_it_refuses(biobench, arguments, message):

@@ -5,6 +5,7 @@ names, progress.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from biobench import __main__
 from biobench.core.files import (
     cannot_write,
     temporary_file,
@@ -19,9 +21,9 @@ from biobench.core.files import (
     writing,
 )
 from biobench.core.packages import check_ours
-from biobench.core.text import first_line, runs, words
+from biobench.core.text import first_line, runs, shown_json, words
 from biobench.data.overlap import overlap
-from biobench.errors import StoreError
+from biobench.errors import StoreError, escaped
 from biobench.schema.document import Document
 from trainer.corpus.cleaning import Excluded
 
@@ -124,3 +126,26 @@ def test_a_librarys_words_for_a_full_disk_are_the_systems_own(tmp_path: Path) ->
         )
     with pytest.raises(RuntimeError, match="other"), writing(tmp_path):
         raise RuntimeError("other")
+
+
+def test_what_steers_a_terminal_is_escaped_in_json_and_lines_and_nothing_else() -> None:
+    value = {"né": ["a\u202eb", "\x1b[2J", "\x9b", "\U000e0041", "œdème β"]}
+    shown = shown_json(json.dumps(value, ensure_ascii=False, indent=2))
+    assert json.loads(shown) == value
+    assert shown.replace("\n", "").isprintable()
+    assert "œdème β" in shown
+    assert escaped("a  b\x1b[2J\u202ec") == "a  b\\x1b[2J\\u202ec"
+
+
+def test_an_interrupt_while_the_command_line_is_imported_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupting:
+        @property
+        def main(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "biobench.cli.main", Interrupting())
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert ended.value.code == 130

@@ -242,3 +242,9 @@ def test_a_task_of_numbers_has_no_findings_on_labels():
     document = Document("d", "d", "a text", "test", labels=("2.5",))
     documents = {name: [document] for name in SPLITS}
     assert audit_gold(load_task("biosses").spec, documents, ("similarity",), {}) == []
+
+
+def test_offsets_past_the_end_of_a_text_are_not_called_ends_that_are_one_short() -> None:
+    """The part that lies in the text is the same with either end."""
+    assert edges.meant("fever and aspirin", [(10, 18)], "aspirin") == "ends are one too far"
+    assert edges.meant("fever and aspirin", [(13, 20)], "irin") is None

@@ -77,6 +77,12 @@ IOB1 = "gout\tI-X\nthen\tO\n\nflu\tB-X\nfever\tI-X\nand\tO\nasthma\tI-X\n\n"
             "lenient",
             ["gout/X", "flu/X", "asthma/X"],
         ),
+        (
+            "hay\tI-X\nflu\tB-X\nthen\tO\ngout\tI-Y\n\n",  # strict IOB2 drops all of Y
+            "IOB1",
+            "strict",
+            ["hay/X", "flu/X", "gout/Y"],
+        ),
         ("hay\tB-X\nfever\tE-X\nflu\tS-X\n\n", "IOBES", "strict", ["hay fever/X", "flu/X"]),
     ],
 )
@@ -99,6 +105,7 @@ def test_the_scheme_is_the_one_that_loses_no_mention(content, scheme, decode, me
         ("X-B X-I O Y-B", ["hay fever/X", "flu/Y"]),
         ("b-x i-x o b-y", ["hay fever/x", "flu/y"]),
         ("B-X I-X 0 B-Y", ["hay fever/X", "flu/Y"]),
+        ("B-X I-X OUTSIDE B-Y", ["hay fever/X", "flu/Y"]),
         ("X X O Y", ["hay fever/X", "flu/Y"]),
     ],
 )

@@ -113,3 +113,21 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(name: str, field: F
     assert "Traceback" not in message
     assert str(closed) in message
     assert message.splitlines()[-1].startswith("hint: ")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), ImportError("libx.so: failed to map segment from shared object")]
+)
+def test_a_limit_of_memory_is_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As under `ulimit -v`."""
+
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("biobench.cli.main.prepare_threads", refused)
+    ended = call(monkeypatch, capfd, "tasks", "list")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.splitlines()[0] == "memory does not suffice"
+    assert len(ended.err.splitlines()) == 2

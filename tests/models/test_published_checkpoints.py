@@ -219,7 +219,7 @@ def run_once(folder: Path, task: str, results: Path) -> Any:
 
 
 def test_runs_records_reports_and_keys_say_how_a_checkpoint_was_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = make_checkpoint("bert", tmp_path / "some-encoder")
     write_tokenizer(folder, published.word_pieces(), "bert", named="BertTokenizer")
@@ -234,6 +234,7 @@ def test_runs_records_reports_and_keys_say_how_a_checkpoint_was_read(
 
     result = run_once(folder, "demo_ner", tmp_path)
     assert result.status == "done", result.reason
+    assert line in caplog.messages, "who calls from Python reads it too"
     record = json.loads(Path(result.predictions).with_suffix(".json").read_text(encoding="utf-8"))
     assert record["model"]["tokenizer"] == FILE
     assert record["model"]["changes"] == [FILE]

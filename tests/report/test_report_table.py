@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import pytest
 from scipy import stats
@@ -274,3 +275,23 @@ def test_nearly_equal_seeds_are_no_surer_than_one_answer(tmp_path, kind, step):
     assert (row.low - row.mean, row.high - row.mean) == pytest.approx(
         (ends[0] - row.mean, ends[1] - row.mean)
     )
+
+
+def test_names_reach_csv_and_json_without_signs_that_steer_a_terminal(tmp_path):
+    save_run(tmp_path, "evil\u202egnp.exe", "bc5cdr", 42, 0.5)
+    report = build(tmp_path, "micro")
+    as_json, as_csv = render(report, "json"), render(report, "csv")
+    assert "\u202e" not in as_json + as_csv
+    assert "evil\ufffdgnp.exe" in as_csv
+    assert "evil\u202egnp.exe" in {row["model"] for row in json.loads(as_json)}
+
+
+def test_a_submission_s_words_on_its_data_are_said_to_be_its_own(tmp_path):
+    told = {"count_problems": ("the best of all models",)}
+    save_run(tmp_path, "mine", "bc5cdr", 42, 0.5, **told)
+    save_run(tmp_path / "submitted" / "theirs", "theirs", "gad", 42, 0.5, **told)
+    warnings = [note for note in build(tmp_path, "micro").notes if "contradict its spec" in note]
+    assert [note.rpartition("spec ")[2] for note in warnings] == [
+        "(the best of all models)",
+        "(its submitter says: the best of all models)",
+    ]

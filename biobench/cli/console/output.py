@@ -13,7 +13,8 @@ from typing import Any
 import typer
 
 from biobench.core.files import temporary_file
-from biobench.errors import UsageError
+from biobench.core.text import shown_json
+from biobench.errors import UsageError, escaped
 from biobench.runs.table import percent as percent
 
 
@@ -28,7 +29,7 @@ def terminal_width() -> int | None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(shown_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
 
 def answer(as_json: bool, data: Any, lines: Iterable[str]) -> None:
@@ -37,7 +38,7 @@ def answer(as_json: bool, data: Any, lines: Iterable[str]) -> None:
         print_json(data)
     else:
         for line in lines:
-            typer.echo(line)
+            typer.echo(escaped(line))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -194,7 +194,7 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
         places = [move(text, piece) for piece in pieces]
-        inside = [place for place in places if place is not None and place[0] >= 0]
+        inside = [p for p in places if p is not None and 0 <= p[0] <= p[1] <= len(text)]
         surfaces = [text[start:end] for start, end in inside]
         trimmed = all(piece == piece.strip() for piece in surfaces)
         if (

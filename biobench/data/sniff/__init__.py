@@ -56,7 +56,8 @@ def _best(proposals: Iterable[Proposal], corpus: DataFiles) -> Attempt:
     """The first that loses nothing, else the one that loses least.
 
     Of those that can be read the first says what labels there are: a way to read that finds others
-    takes parts of texts for labels.
+    takes parts of texts for labels. Not so of tags, where each scheme reads the same column, and
+    one that drops mentions may drop all of a label.
     """
     sound: list[Attempt] = []
     problems: list[DataFormatError] = []
@@ -65,7 +66,8 @@ def _best(proposals: Iterable[Proposal], corpus: DataFiles) -> Attempt:
         if trial.problem is not None:
             problems.append(trial.problem)
             continue
-        if not sound or trial.labels.keys() <= sound[0].labels.keys():
+        tagged = proposal.type == "token_ner"
+        if not sound or tagged or trial.labels.keys() <= sound[0].labels.keys():
             sound.append(trial)
             if not trial.lost:
                 return trial

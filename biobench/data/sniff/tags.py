@@ -45,15 +45,36 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
         return Spelling()
     if len(tags) < 2 or len(tags) > _MOST_NAMES:
         return None
-    spelled = {tag: _spelled(tag) for tag in tags}
-    if all(spelled.values()):
-        tag_map = {tag: new for tag, new in spelled.items() if new is not None and new != tag}
+    spelled = _all_spelled(tags)
+    if spelled is not None:
+        tag_map = {tag: new for tag, new in spelled.items() if new != tag}
         return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
     outside = next((tag for tag in _OUTSIDE if tag in tags), None)
     if outside is None or 2 * tags[outside] < sum(tags.values()):
         return None
     names = {tag: f"I-{tag}" for tag in tags if tag != outside}
     return Spelling(names | ({} if outside == "O" else {outside: "O"}), names_only=True)
+
+
+def _all_spelled(tags: Iterable[str]) -> dict[str, str] | None:
+    """Each tag as O, B-<type>, I-<type> or bare; None where some are in no known spelling.
+
+    One that is in none may be the word for outside, such as OUTSIDE, where there is no other.
+    """
+    spelled: dict[str, str] = {}
+    unknown: list[str] = []
+    for tag in tags:
+        usual = _spelled(tag)
+        if usual is None:
+            unknown.append(tag)
+        else:
+            spelled[tag] = usual
+    if not unknown:
+        return spelled
+    prefixed = any("-" in usual for usual in spelled.values())
+    if len(unknown) > 1 or not prefixed or "O" in spelled.values():
+        return None
+    return spelled | {unknown[0]: "O"}
 
 
 def _spelled(tag: str) -> str | None:
