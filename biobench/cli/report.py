@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated, Any, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, get_args
 
 import typer
 
@@ -20,7 +21,20 @@ from biobench.cli.console.arguments import (
 from biobench.cli.console.output import write_output
 from biobench.errors import UsageError
 
+if TYPE_CHECKING:
+    from biobench.report.results import Results
+    from biobench.schema.suite import SuiteSpec
+
 SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")
+
+
+class _Filters(TypedDict):
+    """The rows and columns that are asked for; None: all."""
+
+    tasks: list[str] | None
+    suites: list[str] | None
+    sources: list[str] | None
+    models: list[str] | None
 
 
 def report(
@@ -64,47 +78,34 @@ def report(
     """The results table: own runs with their intervals first, then the published scores of the same
     tasks.
     """
-    format_ = "json" if as_json else format_
+    if as_json:
+        format_ = "json"
     check_known(source, SOURCES, "--source")
-    for chosen, option in (
-        (seeds, "--per-seed"),
-        (labels, "--per-label"),
-        (probabilities, "--probabilities"),
-    ):
-        if chosen and format_ not in ("csv", "json"):
-            raise UsageError(
-                f"{option} has no place in a {format_}", hint="add --format csv or --format json"
-            )
-    from biobench.data.catalog import SUITES, load_task
-    from biobench.data.suite import load_suite, suite_names
+    per_run = {"--per-seed": seeds, "--per-label": labels, "--probabilities": probabilities}
+    is_per_run = any(per_run.values())
+    if is_per_run and format_ not in ("csv", "json"):
+        option = next(option for option, chosen in per_run.items() if chosen)
+        raise UsageError(
+            f"{option} has no place in a {format_}", hint="add --format csv or --format json"
+        )
+    from biobench.data.catalog import load_task
     from biobench.report import printers
-    from biobench.report.frame import build, cells
+    from biobench.report.frame import build
     from biobench.report.frames import COLUMNS, tidy
     from biobench.report.results import load
-    from biobench.report.row import AverageName
     from biobench.report.suite import build_suite
 
     results = load(results_dir)
-    specs = {load_task(name).id: name for name in task if name.endswith((".yaml", ".yml"))}
+    specs = {load_task(name).id: name for name in task if _is_file(name)}
     task = [*specs, *(name for name in task if name not in specs.values())]
     check_known(task, results.infos, "--task")
-    named = next(
-        (name for name in suite if name in suite_names() or name.endswith((".yaml", ".yml"))), None
+    declared = _declared_suite(results, suite)
+    _check_models(results, model)
+    filters = _Filters(
+        tasks=task or None, suites=suite or None, sources=source or None, models=model or None
     )
-    declared = None if named is None or named == "all" else load_suite(named)
-    if declared is None:
-        check_known(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
-    elif len(suite) > 1:
-        raise UsageError(f"--suite {named} has a report of its own", hint="give it alone")
-    if model:
-        rows = [row.model for name in get_args(AverageName) for row in cells(results, name).rows]
-        groups = (*results.groups, *(refusal.group for refusal in results.refusals))
-        check_known(model, {*rows, *(group.model for group in groups)}, "--model")
-    filters: dict[str, Any] = {"tasks": task or None, "suites": suite or None}
-    filters |= {"sources": source or None, "models": model or None}
-    below = ""
-    if seeds or labels or probabilities:
-        data = tidy(
+    if is_per_run:
+        rows = tidy(
             results,
             labels=labels,
             probabilities=probabilities,
@@ -112,40 +113,87 @@ def report(
             specs=specs,
             **filters,
         )
-        text = printers.as_csv(COLUMNS, data) if format_ == "csv" else printers.as_json(data)
-    else:
-        if declared is not None:
-            shown = build_suite(results, declared, suite[0], incomplete=incomplete)
-        else:
-            if format_ not in ("csv", "json") and not any(filters.values()):
-                # the tasks that were run or submitted; where none was, everything published is on
-                # show
-                ran = dict.fromkeys(
-                    g.task for g in (*results.groups, *(r.group for r in results.refusals))
-                )
-                filters["tasks"] = list(ran) or None
-            shown = build(results, average, **filters, incomplete=incomplete)
-            if filters["tasks"] is not None and not source:
-                others = {v.task for v in results.published} - {
-                    results.infos[t].published_as for t in filters["tasks"]
-                }
-                more = (
-                    f"* published values of {len(others)} more tasks: `biobench report "
-                    f"--source published`\n"
-                )
-                below = more if others else ""
-        if format_ == "table" and output is None and sys.stdout.isatty():
-            printers.print_table(shown, notes=notes)
-            sys.stdout.write(below)
-            return
-        text = (
-            printers.to_text(shown, notes=notes) + below
-            if format_ == "table"
-            else printers.render(shown, format_)
+        _write(
+            printers.as_csv(COLUMNS, rows) if format_ == "csv" else printers.as_json(rows), output
         )
-    if output is None:
-        # CSV carries names whole, and a terminal must take no part of them for a command
-        command = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-        sys.stdout.write(re.sub(command, "\ufffd", text) if sys.stdout.isatty() else text)
+        return
+    elsewhere = ""
+    if declared is not None:
+        shown = build_suite(results, declared, suite[0], incomplete=incomplete)
     else:
+        if format_ not in ("csv", "json") and not any(filters.values()):
+            filters["tasks"] = _tasks_with_runs(results)
+        shown = build(results, average, **filters, incomplete=incomplete)
+        if filters["tasks"] is not None and not source:
+            elsewhere = _published_elsewhere(results, filters["tasks"])
+    if format_ != "table":
+        _write(printers.render(shown, format_), output)
+    elif output is None and sys.stdout.isatty():
+        printers.print_table(shown, notes=notes)
+        sys.stdout.write(elsewhere)
+    else:
+        _write(printers.to_text(shown, notes=notes) + elsewhere, output)
+
+
+def _is_file(name: str) -> bool:
+    """Whether a task or suite is named by its YAML file, not by an id."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def _declared_suite(results: Results, suites: list[str]) -> SuiteSpec | None:
+    """The suite with a report of its own; None where `suites` filter the rows of the usual one.
+
+    Raises UsageError for an unknown suite, and for a declared one beside others.
+    """
+    from biobench.data.catalog import SUITES
+    from biobench.data.suite import load_suite, suite_names
+
+    name = next((name for name in suites if name in suite_names() or _is_file(name)), None)
+    declared = None if name is None or name == "all" else load_suite(name)
+    if declared is None:
+        shipped_suites = {info.suite for info in results.infos.values()}
+        check_known(suites, {*SUITES, *shipped_suites}, "--suite")
+    elif len(suites) > 1:
+        raise UsageError(f"--suite {name} has a report of its own", hint="give it alone")
+    return declared
+
+
+def _check_models(results: Results, models: list[str]) -> None:
+    """Raises UsageError for a model without a row, whatever the average, and without a run."""
+    from biobench.report.frame import cells
+    from biobench.report.row import AverageName
+
+    if not models:
+        return
+    names = {group.model for group in results.groups}
+    names.update(refusal.group.model for refusal in results.refusals)
+    for average in get_args(AverageName):
+        names.update(row.model for row in cells(results, average).rows)
+    check_known(models, names, "--model")
+
+
+def _tasks_with_runs(results: Results) -> list[str] | None:
+    """The tasks that were run or submitted; where none was, everything published is on show."""
+    tasks = [group.task for group in results.groups]
+    tasks += [refusal.group.task for refusal in results.refusals]
+    return list(dict.fromkeys(tasks)) or None
+
+
+def _published_elsewhere(results: Results, tasks: list[str]) -> str:
+    """A line on the published values of other tasks; empty where there are none."""
+    others = {value.task for value in results.published}
+    others -= {results.infos[task].published_as for task in tasks}
+    if not others:
+        return ""
+    return f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
+
+
+def _write(text: str, output: Path | None) -> None:
+    """To the file, else to stdout."""
+    if output is not None:
         write_output(output, text)
+        return
+    if sys.stdout.isatty():
+        # CSV carries names whole, and a terminal must take no part of them for a command
+        text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text)
+    sys.stdout.write(text)
