@@ -161,11 +161,10 @@ def _resolved_scalar(scalar: Scalar, members: list[Any]) -> Any:
     value = scalar.value
     if value is None and type(None) in members:
         return None
-    is_whole = type(value) is int
-    takes_value = type(value) in members or (is_whole and float in members)
+    takes_value = type(value) in members or (type(value) is int and float in members)
     if not takes_value and _wants_text(members):
         return scalar.text
-    if is_whole and float in members and int not in members:
+    if type(value) is int and float in members and int not in members:
         return float(value)
     return value
 
@@ -176,7 +175,7 @@ def _resolved_list(values: list[Any], members: list[Any]) -> list[Any] | tuple[A
         if get_origin(member) in (list, tuple, Sequence, set, frozenset):
             item = get_args(member)[0]
     items = [resolve(value, item) for value in values]
-    if tuple in map(get_origin, members):
+    if any(get_origin(member) is tuple for member in members):
         return tuple(items)
     return items
 
