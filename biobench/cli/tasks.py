@@ -88,53 +88,74 @@ def validate(
     Missing data is wrong for a spec that is named itself with --data-dir; of a folder of specs it
     is shown.
     """
-    from biobench.data.catalog import load_task
-    from biobench.data.checks.findings import Finding
-    from biobench.data.counts import unexpressed_in_words
-    from biobench.data.describe import validate as opened
-    from biobench.data.locate import data_folder
-    from biobench.data.scaffold import recounted
-
-    files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
+    files = []
+    for path in paths:
+        files += sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
     if not files:
         raise UsageError("no YAML file to validate", hint="give a spec or a folder of specs")
     source = context.get_parameter_source("data_dir")
     explicit = source is not None and source.name == "COMMANDLINE"
-    rows: list[dict[str, Any]] = []
+    rows = []
     for file in files:
-        try:
-            task = load_task(file)
-            if recount:
-                write_output(file, recounted(task, data_folder(data_dir)))
-                task = load_task(file)
-            row = asdict(opened(task, data_dir))
-            if explicit and file in paths and row["state"] != "ready":
-                row["problems"].append(f"data {row['state']}")
-            problems = [f"{file}: {problem}" for problem in row["problems"]]
-            rows.append({"valid": not problems, **row, "problems": problems})
-        except BioBenchError as error:
-            # A data file's error names that file; one without a place gets the spec's.
-            problem = str(error) if error.file else f"{file}: {error}"
-            rows.append(
-                {"valid": False, "path": str(file), "problems": [problem], "remedy": error.hint}
-            )
+        needs_data = explicit and file in paths
+        rows.append(_validated(file, data_dir, recount=recount, needs_data=needs_data))
     if as_json:
         print_json(rows)
     for row in rows:
-        if not as_json and row["valid"]:
-            typer.echo(visible(f"{row['path']}: valid, data {row['state']}"))
-            for line in filter(None, (row["remedy"], unexpressed_in_words(row["unexpressed"]))):
-                typer.echo(f"  - {visible(line)}")
-            for finding in row["findings"]:
-                typer.echo(f"  ! {visible(Finding(**finding).line)}")
-        elif not row["valid"]:
-            for problem in row["problems"]:
-                sys.stderr.write(f"{visible(problem)}\n")
-            sys.stderr.write(
-                f"hint: {row['remedy'] or 'correct the spec, or the data that it describes'}\n"
-            )
+        if not row["valid"]:
+            _write_problems(row)
+        elif not as_json:
+            _print_valid(row)
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
+
+
+def _validated(
+    file: Path, data_dir: str | None, *, recount: bool, needs_data: bool
+) -> dict[str, Any]:
+    """The row of one spec, with `valid` and `problems`.
+
+    recount: write the counts into the file before. needs_data: missing data is a problem.
+    """
+    from biobench.data.catalog import load_task
+    from biobench.data.describe import validate as opened
+    from biobench.data.locate import data_folder
+    from biobench.data.scaffold import recounted
+
+    try:
+        task = load_task(file)
+        if recount:
+            write_output(file, recounted(task, data_folder(data_dir)))
+            task = load_task(file)
+        row = asdict(opened(task, data_dir))
+    except BioBenchError as error:
+        # A data file's error names that file; one without a place gets the spec's.
+        problem = str(error) if error.file else f"{file}: {error}"
+        return {"valid": False, "path": str(file), "problems": [problem], "remedy": error.hint}
+    if needs_data and row["state"] != "ready":
+        row["problems"].append(f"data {row['state']}")
+    problems = [f"{file}: {problem}" for problem in row["problems"]]
+    return {"valid": not problems, **row, "problems": problems}
+
+
+def _print_valid(row: dict[str, Any]) -> None:
+    """A line on the spec, then remedy, lost mentions and findings."""
+    from biobench.data.checks.findings import Finding
+    from biobench.data.counts import unexpressed_in_words
+
+    typer.echo(visible(f"{row['path']}: valid, data {row['state']}"))
+    for line in filter(None, (row["remedy"], unexpressed_in_words(row["unexpressed"]))):
+        typer.echo(f"  - {visible(line)}")
+    for finding in row["findings"]:
+        typer.echo(f"  ! {visible(Finding(**finding).line)}")
+
+
+def _write_problems(row: dict[str, Any]) -> None:
+    """The problems and what to do, on stderr."""
+    for problem in row["problems"]:
+        sys.stderr.write(f"{visible(problem)}\n")
+    remedy = row["remedy"] or "correct the spec, or the data that it describes"
+    sys.stderr.write(f"hint: {remedy}\n")
 
 
 @tasks.command()

@@ -146,30 +146,47 @@ def resolve(value: Any, annotation: Any) -> Any:
     A field that takes both numbers and text gets the value; ``null`` is None where the field allows
     it. Nested models resolve their own fields.
     """
-    members = _members(annotation) if isinstance(value, Scalar | list | dict) else []
-    if isinstance(value, Scalar):
-        if value.value is None and type(None) in members:
-            return None
-        takes_value = any(
-            m is type(value.value) or (m is float and type(value.value) is int) for m in members
-        )
-        if not takes_value and _wants_text(members):
-            return value.text
-        if type(value.value) is int and float in members and int not in members:
-            return float(value.value)
-        return value.value
-    if isinstance(value, list):
-        item: Any = Any
-        for m in members:
-            if get_origin(m) in (list, tuple, Sequence, set, frozenset):
-                item = get_args(m)[0]
-        items = [resolve(v, item) for v in value]
-        return tuple(items) if any(get_origin(m) is tuple for m in members) else items
-    if isinstance(value, dict):
-        for m in members:
-            if get_origin(m) is dict:
-                return {k: resolve(v, get_args(m)[1]) for k, v in value.items()}
+    match value:
+        case Scalar():
+            return _resolved_scalar(value, _members(annotation))
+        case list():
+            return _resolved_list(value, _members(annotation))
+        case dict():
+            return _resolved_mapping(value, _members(annotation))
     return value
+
+
+def _resolved_scalar(scalar: Scalar, members: list[Any]) -> Any:
+    """members: the types that the field takes."""
+    value = scalar.value
+    if value is None and type(None) in members:
+        return None
+    takes_value = type(value) in members or (type(value) is int and float in members)
+    if not takes_value and _wants_text(members):
+        return scalar.text
+    if type(value) is int and float in members and int not in members:
+        return float(value)
+    return value
+
+
+def _resolved_list(values: list[Any], members: list[Any]) -> list[Any] | tuple[Any, ...]:
+    item: Any = Any
+    for member in members:
+        if get_origin(member) in (list, tuple, Sequence, set, frozenset):
+            item = get_args(member)[0]
+    items = [resolve(value, item) for value in values]
+    if any(get_origin(member) is tuple for member in members):
+        return tuple(items)
+    return items
+
+
+def _resolved_mapping(values: dict[Any, Any], members: list[Any]) -> dict[Any, Any]:
+    """Only a dict has one type of values; a model resolves its own fields."""
+    for member in members:
+        if get_origin(member) is dict:
+            item = get_args(member)[1]
+            return {key: resolve(value, item) for key, value in values.items()}
+    return values
 
 
 def plain(value: Any) -> Any:

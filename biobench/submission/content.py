@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import traits_of
@@ -23,59 +23,93 @@ def check_predictions(
 
     gold: the documents as the file holds them, before anything of them is replaced.
     """
-    problems = (
-        ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
-    )
+    problems = []
+    if any(document.split != "test" for document in gold):
+        problems.append("documents of another split than test")
     if record.redacted:
-        if any(d.spans or d.labels or d.tags or d.tokens for d in gold):
-            problems.append("gold of a task whose data is under an agreement")
-        if any(not is_key(d.id) or not is_key(d.group) for d in gold):
-            problems.append("names of documents of a task whose data is under an agreement")
-    problems += filter(None, (_problem(record, prediction) for prediction in predictions))
-    return [error("P01", where, f"holds {what}") for what in dict.fromkeys(problems)]
+        problems += _disclosures(gold)
+    for prediction in predictions:
+        # a prediction's later problems may follow from its first
+        problem = next(_problems(record, prediction), None)
+        if problem is not None:
+            problems.append(problem)
+    return [error("P01", where, f"holds {problem}") for problem in dict.fromkeys(problems)]
 
 
-def _problem(record: RunRecord, p: Prediction) -> str:
-    """What is wrong with one prediction of this kind of task; empty where nothing is."""
-    labels, traits, numbers = record.task.labels, traits_of(record.task.type), p.label_scores
+def _disclosures(gold: Sequence[Document]) -> Iterator[str]:
+    """What the documents give away of data that is under an agreement."""
+    if any(d.spans or d.labels or d.tags or d.tokens for d in gold):
+        yield "gold of a task whose data is under an agreement"
+    if not all(is_key(d.id) and is_key(d.group) for d in gold):
+        yield "names of documents of a task whose data is under an agreement"
+
+
+def _problems(record: RunRecord, prediction: Prediction) -> Iterator[str]:
+    """What is wrong with one prediction of this kind of task; the first tells the most."""
+    traits, labels = traits_of(record.task.type), record.task.labels
     if traits.numeric:
-        low, high = record.scale or (0.0, 0.0)
-        fits = (
-            len(numbers) == 1 and low <= numbers[0] <= high and not (p.labels or p.spans or p.tags)
-        )
-        return "" if fits else "something else than one number of the scale"
-    different, known = len({*p.labels}), {s.label for s in p.spans} | {*p.labels} <= {*labels}
-    wrong = {  # NaN is no fraction either
-        "scores that are no fractions between 0 and 1": any(
-            not 0 <= s <= 1 for s in (*p.span_scores, *numbers)
-        ),
-        "labels that the task does not have": not (known or traits.ranked),
-    }
+        yield from _number_problems(prediction, record.scale or (0.0, 0.0))
+        return
+    scores = (*prediction.span_scores, *prediction.label_scores)
+    if not all(0 <= score <= 1 for score in scores):  # NaN is no fraction either
+        yield "scores that are no fractions between 0 and 1"
+    used_labels = {span.label for span in prediction.spans} | {*prediction.labels}
+    if not traits.ranked and not used_labels <= {*labels}:
+        yield "labels that the task does not have"
     if traits.spans:
-        wrong |= {
-            "labels of documents in a task of spans": bool(p.labels or numbers),
-            "another number of span scores than of spans": len(p.span_scores)
-            not in (0, len(p.spans)),
-            "a span twice": len({*p.spans}) < len(p.spans),
-            "spans that end before they begin": any(not 0 <= s.start < s.end for s in p.spans),
-        }
-    else:
-        wrong["spans in a task of document labels"] = bool(p.spans or p.span_scores or p.tags)
+        yield from _span_problems(prediction)
+        return
+    if prediction.spans or prediction.span_scores or prediction.tags:
+        yield "spans in a task of document labels"
     if traits.ranked:
-        what = f"something else than one to {MOST_RANKED} different labels in order"
-        wrong[what] = bool(numbers) or not 0 < different == len(p.labels) <= MOST_RANKED
-    elif not traits.spans:
-        wrong["another number of label scores than the task has labels"] = len(numbers) != len(
-            labels
-        )
-        wrong["a label twice for one document"] = different < len(p.labels)
-        if (
-            traits.single and not traits.options
-        ):  # the likeliest set need not hold the likeliest options
-            best = [
-                one for one, s in zip(labels, numbers, strict=False) if s >= max(numbers) - ROUNDING
-            ]
-            wrong["labels that do not follow from their scores"] = (
-                len(p.labels) != 1 or p.labels[0] not in best
-            )
-    return next((what for what, is_so in wrong.items() if is_so), "")
+        yield from _ranking_problems(prediction)
+        return
+    yield from _label_problems(prediction, labels)
+    # the likeliest set of options need not hold the likeliest options
+    if traits.single and not traits.options and not _is_likeliest(prediction, labels):
+        yield "labels that do not follow from their scores"
+
+
+def _number_problems(prediction: Prediction, scale: tuple[float, float]) -> Iterator[str]:
+    """scale: lowest and highest number of the task."""
+    numbers, (low, high) = prediction.label_scores, scale
+    has_others = prediction.labels or prediction.spans or prediction.tags
+    if has_others or len(numbers) != 1 or not low <= numbers[0] <= high:
+        yield "something else than one number of the scale"
+
+
+def _span_problems(prediction: Prediction) -> Iterator[str]:
+    spans = prediction.spans
+    if prediction.labels or prediction.label_scores:
+        yield "labels of documents in a task of spans"
+    if len(prediction.span_scores) not in (0, len(spans)):
+        yield "another number of span scores than of spans"
+    if len({*spans}) < len(spans):
+        yield "a span twice"
+    if not all(0 <= span.start < span.end for span in spans):
+        yield "spans that end before they begin"
+
+
+def _ranking_problems(prediction: Prediction) -> Iterator[str]:
+    labels = prediction.labels
+    is_ranking = 0 < len({*labels}) == len(labels) <= MOST_RANKED
+    if prediction.label_scores or not is_ranking:
+        yield f"something else than one to {MOST_RANKED} different labels in order"
+
+
+def _label_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[str]:
+    if len(prediction.label_scores) != len(labels):
+        yield "another number of label scores than the task has labels"
+    if len({*prediction.labels}) < len(prediction.labels):
+        yield "a label twice for one document"
+
+
+def _is_likeliest(prediction: Prediction, labels: Sequence[str]) -> bool:
+    """Whether the only label has the highest score, up to rounding.
+
+    labels: of the task, in the order of the scores, which are as many.
+    """
+    if len(prediction.labels) != 1:
+        return False
+    scores = dict(zip(labels, prediction.label_scores, strict=True))
+    return scores[prediction.labels[0]] >= max(scores.values()) - ROUNDING

@@ -145,33 +145,43 @@ def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> li
 
 
 def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
-    mine, theirs = run.ran, other.ran
-    if mine[:3] != theirs[:3]:
-        return None
-    same_weights = mine.weights == theirs.weights
-    same_model, same_documents = (
-        same_weights and mine.model == theirs.model,
-        run.documents == other.documents,
-    )
-    if (same_model and mine.seed == theirs.seed) or not (run.varied and other.varied):
-        return (
-            None  # the run itself, sent again or in another precision; or one that learnt nothing
-        )
-    if mine.type == NEEDLE and not same_documents:
+    """The grade and what is copied, in words that the other run's name ends; None: no copy."""
+    this_run, other_run = run.ran, other.ran
+    if this_run[:3] != other_run[:3] or not (run.varied and other.varied):
+        return None  # of other data, or one that learnt nothing
+    same_weights = this_run.weights == other_run.weights
+    same_model = same_weights and this_run.model == other_run.model
+    same_documents = run.documents == other.documents
+    if same_model and this_run.seed == other_run.seed:
+        return None  # the run itself, sent again or in another precision
+    if this_run.type == NEEDLE and not same_documents:
         return None  # of a window that holds other lengths
     if same_weights and not same_model:
         return "person", "has the weights, under another name, of"
     if not same_documents:
         return "person", "has other documents on the same data than"
-    scored = (run.scored != 0) & (other.scored != 0)
-    number, equal = int(scored.sum()), int((scored & (run.scored == other.scored)).sum())
+    copied = _copied_scores(run, other)
+    # probes of several seeds on the same states answer nearly alike
+    if copied is None and not (same_model and this_run.track == "frozen"):
+        copied = _copied_answers(run, other)
+    return copied
+
+
+def _copied_scores(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+    """Scores of the same documents that are equal to the last stored digit."""
+    both_scored = (run.scored != 0) & (other.scored != 0)
+    number = int(both_scored.sum())
+    equal = int((both_scored & (run.scored == other.scored)).sum())
     if number >= SCORES_FROM and equal >= SAME_SCORES * number:
         return "error", f"has the scores of {equal} of {number} documents to the last digit of"
-    if same_model and mine.track == "frozen":
-        return None  # probes of several seeds on the same states answer nearly alike
-    open_ = ~(run.right & other.right)
-    number, equal = int(open_.sum()), int((open_ & (run.decided == other.decided)).sum())
-    # where no gold is known, easy documents count as open too, and many equal answers say nothing
+    return None
+
+
+def _copied_answers(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+    """Equal answers to the same documents, of which those count that not both have right."""
+    hard = ~(run.right & other.right)
+    number, equal = int(hard.sum()), int((hard & (run.decided == other.decided)).sum())
+    # where no gold is known, easy documents count as hard too, and many equal answers say nothing
     near = run.right.any() and number >= NEAR_FROM and equal >= NEAR * number
     if number and (equal == number or near):
         return "person", f"answers {equal} of the {number} documents that not both have right as"

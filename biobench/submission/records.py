@@ -40,19 +40,21 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
     if not overrides or protocol_named_by(overrides) is not None:
         return ""
     fields = [text.partition("=")[0].strip() for text in overrides]
-    adapted = any(
-        field == part or field.startswith(f"{part}.") for field in fields for part in ADAPTATION
-    )
-    allowed = (
-        (*ADAPTATION, "training.learning_rate", "training.head_learning_rate") if adapted else ()
-    )
-    other = [
-        field for field in fields if not any(f"{field}.".startswith(f"{part}.") for part in allowed)
-    ]
+    allowed: tuple[str, ...] = ()
+    if any(_is_below(field, ADAPTATION) for field in fields):
+        allowed = (*ADAPTATION, "training.learning_rate", "training.head_learning_rate")
+    refused = [field for field in fields if not _is_below(field, allowed)]
+    if not refused:
+        return ""
     return (
-        f"sets {', '.join(other)} of the spec; submissions set adapters, or use --protocol or "
-        f"--track" * bool(other)
+        f"sets {', '.join(refused)} of the spec; submissions set adapters, or use --protocol or "
+        f"--track"
     )
+
+
+def _is_below(field: str, parents: tuple[str, ...]) -> bool:
+    """Whether a dotted field is one of these, or a field of one."""
+    return any(f"{field}.".startswith(f"{parent}.") for parent in parents)
 
 
 def check_record(record: RunRecord, model: str) -> list[Check]:
@@ -66,18 +68,24 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
         checks.append(error("R03", where, what))
     if record.key not in _keys(record):
         checks.append(error("R05", where, "the key does not follow from what the record says"))
-    if model != (
-        record.model.id
-        if record.model.revision is None
-        else f"{record.model.id}@{record.model.revision}"
-    ):
+    name = record.model.id
+    if record.model.revision is not None:
+        name = f"{name}@{record.model.revision}"
+    if model != name:
         checks.append(error("R06", where, "is of another model than the manifest names"))
     if record.task.id not in shipped():
         return [*checks, error("T01", where, f"task {record.task.id} is not shipped")]
-    if reason := why_not_submitted(record) or "maps the labels of another head" * bool(
-        record.label_map
-    ):
+    reason = why_not_submitted(record)
+    if not reason and record.label_map:
+        reason = "maps the labels of another head"
+    if reason:
         return [*checks, error("R04", where, reason)]
+    return checks + _spec_checks(record, where)
+
+
+def _spec_checks(record: RunRecord, where: str) -> list[Check]:
+    """T02, D02, T03: the record against the shipped spec with its overrides; C04: a claim."""
+    checks = []
     try:
         task = load_task(record.task.id, record.overrides)
         source = task.source(record.task.source)

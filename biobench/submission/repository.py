@@ -226,40 +226,45 @@ def _take(
 
     Its mark is what the check here finds. A statement of the repository is kept as its word.
     """
-    name, place = source.name, target / source.name
+    name, folder = source.name, target / source.name
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
-    there, here, theirs = place.exists() or place.is_symlink(), _whole(place), _whole(source)
-    if there and theirs is not None and (here is None or here.model != theirs.model):
-        what = "it is another submission, or was changed here since; delete it to pull it again"
-        return PulledSubmission(name, "kept", what)
+    exists = folder.exists() or folder.is_symlink()
+    here, theirs = _whole(folder), _whole(source)
+    is_other = here is None or (theirs is not None and here.model != theirs.model)
+    if exists and theirs is not None and is_other:
+        reason = "it is another submission, or was changed here since; delete it to pull it again"
+        return PulledSubmission(name, "kept", reason)
     try:
-        theirs_on_it = statement_on(source, root)
-        ours_on_it = statement_on(place, target.parent) if there else None
+        their_statement = statement_on(source, root)
+        our_statement = statement_on(folder, target.parent) if exists else None
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the statement on it {error.what}")
-    if theirs_on_it is not None and not all(draw.agrees for draw in theirs_on_it.draws):
-        return PulledSubmission(
-            name, "refused", "a run that the repository's maintainer drew does not agree"
-        )
-    unchanged = here is not None and here == theirs
-    mark: Mark = "claimed" if ours_on_it is None else ours_on_it.mark
-    if not unchanged:
-        ours_on_it = None
-        verification = verify(source, data_dir, target.parent)
-        if (stopped := _stopped(verification)) is not None:
-            return PulledSubmission(name, "refused", stopped)
-        with temporary_folder(place) as aside, writing(place):
-            shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
-            if there:
-                shutil.rmtree(place)
-        mark = verification.mark
-    if ours_on_it is None or not ours_on_it.draws:
-        foreign = _foreign(theirs_on_it, address)
-        save_statement(place, target.parent, make_statement(place, mark, foreign=foreign))
-    return PulledSubmission(
-        name, "unchanged" if unchanged else "updated" if there else "new", mark_of(place)
-    )
+    if their_statement is not None and not all(draw.agrees for draw in their_statement.draws):
+        reason = "a run that the repository's maintainer drew does not agree"
+        return PulledSubmission(name, "refused", reason)
+    foreign = _foreign(their_statement, address)
+    if here is not None and here == theirs:
+        if our_statement is None or not our_statement.draws:
+            mark: Mark = "claimed" if our_statement is None else our_statement.mark
+            save_statement(folder, target.parent, make_statement(folder, mark, foreign=foreign))
+        return PulledSubmission(name, "unchanged", mark_of(folder))
+    verification = verify(source, data_dir, target.parent)
+    stopped = _stopped(verification)
+    if stopped is not None:
+        return PulledSubmission(name, "refused", stopped)
+    _put(source, folder)
+    statement = make_statement(folder, verification.mark, foreign=foreign)
+    save_statement(folder, target.parent, statement)
+    return PulledSubmission(name, "updated" if exists else "new", mark_of(folder))
+
+
+def _put(source: Path, folder: Path) -> None:
+    """A copy of a submission in its place, over an earlier one."""
+    with temporary_folder(folder) as aside, writing(folder):
+        shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        if folder.exists() or folder.is_symlink():
+            shutil.rmtree(folder)
 
 
 def _foreign(statement: Statement | None, address: str) -> Foreign | None:
