@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from biobench.cli.console.arguments import DataDir, Json, Threads
+from biobench.cli.console.arguments import DataDir, Json, SliceName, Threads
 from biobench.cli.console.options import shown
 from biobench.cli.console.output import answer, percent, print_json, table, with_interval
 
@@ -239,6 +239,7 @@ def study(
     table_only: Annotated[
         bool, typer.Option("--table", help="Print only the table of finished runs.")
     ] = False,
+    slice_: SliceName = None,
     as_json: Json = False,
 ) -> None:
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it
@@ -277,21 +278,22 @@ def study(
             if result is not None:
                 exported(result, "run the same command to resume")
             _score(declared, run, out, data_dir, device)
-    scores, documents = studies.scores_of(declared, runs, out, data_dir)
+    scores, documents = studies.scores_of(declared, runs, out, data_dir, slice_)
     rows = study_table(declared, runs, scores, documents)
     data = {
         "study": declared.name,
         "rows": [asdict(row) | {"mean": row.mean} for row in rows],
         "runs": scores,
+        "slice": slice_,
     }
-    lines = [*studies.mismatches(declared, runs, out), *_study_lines(declared, rows)]
+    lines = [*studies.mismatches(declared, runs, out), *_study_lines(declared, rows, slice_)]
     answer(as_json, data, lines)
 
 
 STUDY_WORDS = {None: "–", True: "shown", False: "not shown"}
 
 
-def _study_lines(declared: Study, rows: Sequence[ArmRow]) -> Iterator[str]:
+def _study_lines(declared: Study, rows: Sequence[ArmRow], slice_: str | None) -> Iterator[str]:
     """The question, the table and what its numbers are."""
     cells = [
         (
@@ -307,6 +309,10 @@ def _study_lines(declared: Study, rows: Sequence[ArmRow]) -> Iterator[str]:
         for row in rows
     ]
     yield declared.question
+    if slice_ is not None:
+        from biobench.score.slices import SLICES
+
+        yield f"Scores of {SLICES[slice_].words}: {SLICES[slice_].meaning}."
     difference = f"difference to {declared.reference}"
     yield table(("arm", "tokens", "mean", "sd", "seeds", difference, "level", "verdict"), cells)
     tested = [row for row in rows if row.shown is not None]

@@ -4,6 +4,7 @@ comparison and data frame show a slice as they show everything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from biobench.errors import UsageError
@@ -28,12 +29,7 @@ def sliced(results: Results, name: str) -> Results:
     Published scores, which nobody printed by slice, and no-skill baselines go. Raises UsageError
     for a slice that does not exist and where no run has it.
     """
-    check_slice(name)
-    groups = tuple(
-        _sliced_group(group, name)
-        for group in results.groups
-        if all(name in brief.slices for brief in group.briefs)
-    )
+    groups = sliced_groups(results.groups, name)
     if not groups:
         raise UsageError(
             f"no stored run has scores on the slice '{name}'",
@@ -41,6 +37,18 @@ def sliced(results: Results, name: str) -> Results:
         )
     return replace(
         results, groups=groups, published=(), baselines=(), judged=(), cells={}, slice=name
+    )
+
+
+def sliced_groups(groups: Sequence[RunGroup], name: str) -> tuple[RunGroup, ...]:
+    """Those that have scores on this slice, with those scores alone. Raises UsageError for a slice
+    that does not exist.
+    """
+    check_slice(name)
+    return tuple(
+        _sliced_group(group, name)
+        for group in groups
+        if all(name in brief.slices for brief in group.briefs)
     )
 
 

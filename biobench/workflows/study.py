@@ -21,7 +21,8 @@ from pydantic import Field
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
 from biobench.report.evidence import Evidence
-from biobench.report.groups import group_runs
+from biobench.report.groups import RunGroup, group_runs
+from biobench.report.slices import sliced_groups
 from biobench.report.tasks import task_infos
 from biobench.schema.protocols import protocol_named_by
 from biobench.schema.source import Below
@@ -185,12 +186,17 @@ def pretrain_run(
 
 
 def scores_of(
-    study: Study, runs: Sequence[StudyRun], out: Path, data_dir: str | None = None
+    study: Study,
+    runs: Sequence[StudyRun],
+    out: Path,
+    data_dir: str | None = None,
+    slice: str | None = None,
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, LeftOut]]]:
     """Scores and scores without documents of what `out` holds of the declared benchmark.
 
     Each task counts by the average that published scores of it are printed in. data_dir: for gold
-    under an agreement.
+    under an agreement. slice: the scores on this part of the gold (`score.slices.SLICES`), of runs
+    that have them; the noise of test sets then needs data_dir. Raises UsageError for another slice.
     """
     names = _names_by_weights(runs, out)
     store = Store(out / "results")
@@ -201,7 +207,9 @@ def scores_of(
         and brief.task in study.benchmark.all_ids
         and _declared(study.benchmark, brief)
     ]
-    groups = group_runs(briefs, task_infos(briefs, ()), store)
+    groups: Sequence[RunGroup] = group_runs(briefs, task_infos(briefs, ()), store)
+    if slice is not None:
+        groups = sliced_groups(groups, slice)
     evidence = Evidence(None if data_dir is None else Path(data_dir))
     scores: dict[str, dict[str, float]] = {}
     documents: dict[str, dict[str, LeftOut]] = {}
