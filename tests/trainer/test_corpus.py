@@ -137,7 +137,9 @@ def test_damage_to_a_manifest_or_a_shard_is_named(tmp_path: Path) -> None:
         '{"sequence_length": 16, "dtype": "uint16"}',
     ):
         manifest.write_text(content)
-        refusal("manifest is missing or damaged", Corpus, corpus.folder)
+        refusal("the corpus manifest is damaged", Corpus, corpus.folder)
+    found = refusal("is no corpus that was built here", Corpus, corpus.folder / "elsewhere")
+    assert "delete" not in found.hint
 
 
 @pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])

@@ -180,10 +180,15 @@ class Corpus:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            self.manifest: dict[str, Any] = json.loads(
-                (folder / MANIFEST).read_text(encoding="utf-8")
+        manifest = folder / MANIFEST
+        if not manifest.is_file():
+            raise StoreError(
+                "is no corpus that was built here",
+                hint="name the folder that `biobench corpus build RECIPE` made",
+                file=folder,
             )
+        try:
+            self.manifest: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))
             self.hash = hashlib.sha256(canonical(self.manifest).encode()).hexdigest()
             self.length, dtype = int(self.manifest["sequence_length"]), str(self.manifest["dtype"])
             self.train, self.held_out = (
@@ -191,8 +196,9 @@ class Corpus:
                 for split in ("train", "held_out")
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
-            what = f"the corpus manifest is missing or damaged: {first_line(error)}"
-            raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
+            what = f"the corpus manifest is damaged: {first_line(error)}"
+            hint = "restore it, or build the corpus into another folder"
+            raise StoreError(what, hint=hint, file=manifest) from error
 
     def removed_by_task(self) -> dict[str, dict[str, int]]:
         """Documents that were excluded because of each benchmark task, by source; one may count for
