@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,7 +40,11 @@ LOWEST = {"pearson": -1.0, "spearman": -1.0}
 """Scores that may lie below 0, and what they cannot pass."""
 
 
-@dataclass(frozen=True)
+MOST_LINES = 30
+"""Of a report that shows itself in an interpreter or a notebook."""
+
+
+@dataclass(frozen=True, repr=False)
 class Report:
     """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the
     catalogue."""
@@ -71,6 +76,26 @@ class Report:
     def as_json(self) -> list[dict[str, Any]]:
         """All rows as plain data."""
         return [asdict(row) for row in (*self.rows, *self.averages)]
+
+    def __repr__(self) -> str:
+        """The beginning of the table."""
+        from biobench.report.printers import to_text
+
+        lines = to_text(self).splitlines()
+        if len(lines) <= MOST_LINES:
+            return "\n".join(lines)
+        more = f"{len(lines) - MOST_LINES + 1} more lines: print(report.text())"
+        return "\n".join([*lines[: MOST_LINES - 1], more])
+
+    def text(self) -> str:
+        """The whole table, as `biobench report` prints it."""
+        from biobench.report.printers import to_text
+
+        return to_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same beginning, for notebooks."""
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 class Cells(NamedTuple):

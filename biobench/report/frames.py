@@ -90,7 +90,7 @@ def tidy(
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ResultsFolder:
     """Stored runs of a results folder. data_dir: where texts are looked for (None: the default data
     folder).
@@ -98,6 +98,17 @@ class ResultsFolder:
 
     results: Results
     data_dir: str | Path | None = None
+
+    def __repr__(self) -> str:
+        """What the folder holds, and what can be asked of it."""
+        groups = self.results.groups
+        runs = sum(len(group.briefs) for group in groups)
+        models = len({group.model for group in groups})
+        tasks = len({group.task for group in groups})
+        return (
+            f"runs: {runs}, models: {models}, tasks: {tasks}\n"
+            ".report(), .to_dataframe(), .predictions(MODEL, TASK)"
+        )
 
     def to_dataframe(self, *, labels: bool = False) -> pd.DataFrame:
         """One row a run and metric; with `labels`, also one a run, label and metric (precision,

@@ -28,6 +28,7 @@ from typing import (
 )
 
 from biobench.errors import UsageError
+from biobench.schema.strict import suggest
 
 Declared = TypeVar("Declared")
 Converted = TypeVar("Converted")
@@ -241,6 +242,10 @@ def with_arguments_of(
 
     def decorate(function: Callable[[Declared], Result]) -> Callable[Arguments, Result]:
         def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+            for name in keywords:
+                if name not in shown.parameters:
+                    hint = suggest(name, list(shown.parameters))
+                    raise TypeError(f"{function.__name__}() has no argument '{name}'; {hint}")
             return function(kind(*args, **keywords))
 
         called.__doc__, called.__name__, called.__module__ = (

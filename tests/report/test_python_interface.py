@@ -37,6 +37,24 @@ def test_one_row_a_run_and_metric(folder: Path) -> None:
     assert set(labels[labels["label"] != ""]["metric"]) >= {"f1"}
 
 
+def test_results_and_reports_show_themselves_in_few_lines(folder: Path) -> None:
+    results = biobench.results(folder)
+    assert repr(results).splitlines()[0] == "runs: 2, models: 1, tasks: 1"
+    report = results.report()
+    assert "org/mine" in repr(report)
+    assert len(report.rows) > 0
+    assert len(repr(report).splitlines()) <= 30
+    assert report._repr_html_().startswith("<pre>")
+    everything = biobench.results(folder).report(sources=["published"])
+    assert repr(everything).splitlines()[-1].endswith("more lines: print(report.text())")
+    assert len(everything.text().splitlines()) > 30
+
+
+def test_a_wrong_argument_names_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match=r"run\(\) has no argument 'task'; .*tasks"):
+        biobench.run("org/mine", task="gad")  # type: ignore[call-arg]
+
+
 def test_runs_of_a_task_that_fails_its_gate_are_not_missing_in_silence(folder: Path) -> None:
     play(folder, "gad", 0.3, why="says nothing")
     with pytest.warns(UserWarning, match="runs of gad are left out, the task fails its gate: "):
