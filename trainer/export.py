@@ -15,7 +15,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from biobench.schema.checkpoint import content_hash
 from trainer.disk import write_json, writing
-from trainer.ledger import Ledger
+from trainer.ledger import Ledger, PhaseRecord
 from trainer.model.network import model_from_config
 from trainer.recipe.fields import human
 from trainer.recipe.spec import Recipe
@@ -23,7 +23,6 @@ from trainer.train.distributed import World
 
 BEGINNING = "start.json"
 """Of a run's `start` folder, the file that is neither config nor tokenizer."""
-"""Holds the `content_hash` of an intermediate export; the final model's stands in its ledger."""
 
 
 def export(
@@ -48,8 +47,8 @@ def export(
         temporary = folder.with_name(f"{folder.name}.tmp")
         plain = model_from_config(start)
         with torch.no_grad():
-            for name, p in plain.named_parameters():
-                p.copy_(weights[name])
+            for name, parameter in plain.named_parameters():
+                parameter.copy_(weights[name])
         with writing(folder):
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
@@ -61,8 +60,9 @@ def export(
                 if item.is_file() and item.name not in (BEGINNING, "config.json"):
                     shutil.copyfile(item, temporary / item.name)
             _both_spellings(temporary / "config.json")
-            for name, text in (texts(content_hash(temporary)) if texts is not None else {}).items():
-                (temporary / name).write_text(text, encoding="utf-8")
+            if texts is not None:
+                for name, text in texts(content_hash(temporary)).items():
+                    (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
     world.barrier()
@@ -99,60 +99,75 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
     """README.md of an exported encoder."""
     masked = recipe.phases[-1].objective == "mlm"
     both_sides = not ledger.base.architecture.endswith("ForCausalLM")
-    auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
-    # the hub's task name: one whose pipeline can load the class of the exported model
-    pipeline, direction = ("fill-mask" if masked else "text-generation"), ""
-    if masked != both_sides:
-        pipeline, last = "feature-extraction", "masked" if masked else "causal"
-        seen = "to both sides" if both_sides else "to those before it only"
-        direction = (
-            f" The last phase was {last}, while these classes let every token attend {seen}."
-        )
     front: dict[str, Any] = {
         "library_name": "transformers",
-        "pipeline_tag": pipeline,
+        "pipeline_tag": _pipeline(masked, both_sides),
         "tags": ["biomedical", "encoder" if masked or both_sides else "decoder", "biobench"],
     }
     if recipe.base.model is not None:
         front["base_model"] = recipe.base.model
-    phases = [
-        {
-            "phase": p.name,
-            "objective": p.objective,
-            "masking": "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
-            "tokens": human(p.tokens),
-            "frozen": p.frozen_layers or "-",
-            "validation loss": "-" if p.validation_loss is None else f"{p.validation_loss:.3f}",
-        }
-        for p in ledger.phases
-    ]
     sources = [
         {"source": name, "share of tokens": f"{share:.1%}"}
         for name, share in ledger.corpus.sources.items()
     ]
-    dumped = recipe.model_dump(mode="json", exclude_defaults=True)
+    fields = recipe.model_dump(mode="json", exclude_defaults=True)
+    fields_text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True).strip()
+    ledger_text = json.dumps(ledger.model_dump(mode="json"), indent=2)
     parts = [
         f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
         f"# {recipe.name}",
         recipe.description,
-        f"{'A bidirectional encoder' if masked else 'A causal model'} ({ledger.base.architecture}, "
-        f"{human(ledger.base.parameters)} parameters), trained by `biobench pretrain` for "
-        f"{human(ledger.tokens)} "
-        f"tokens in {ledger.steps} steps. It loads with `AutoModel` and `{auto}`; nothing of the "
-        f"training's attention "
-        f"is saved.{direction}",
+        _summary(ledger, masked, both_sides),
         "## Phases",
-        _table(phases),
+        _table([_phase_row(phase) for phase in ledger.phases]),
         "## Data",
         _table(sources),
         f"Corpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
         f"{_guard(ledger)}",
-        "## Recipe\n\n```yaml\n"
-        + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip()
-        + "\n```",
-        "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
+        f"## Recipe\n\n```yaml\n{fields_text}\n```",
+        f"## Ledger\n\n```json\n{ledger_text}\n```",
     ]
-    return "\n\n".join(p for p in parts if p) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _pipeline(masked: bool, both_sides: bool) -> str:
+    """The hub's task name: one whose pipeline can load the class of the exported model."""
+    if masked != both_sides:
+        return "feature-extraction"
+    return "fill-mask" if masked else "text-generation"
+
+
+def _summary(ledger: Ledger, masked: bool, both_sides: bool) -> str:
+    """What the model is and how it loads. both_sides: how its classes let tokens attend."""
+    model = "A bidirectional encoder" if masked else "A causal model"
+    auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
+    text = (
+        f"{model} ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), "
+        f"trained by `biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} "
+        f"steps. It loads with `AutoModel` and `{auto}`; nothing of the training's attention is "
+        f"saved."
+    )
+    if masked == both_sides:
+        return text
+    last = "masked" if masked else "causal"
+    seen = "to both sides" if both_sides else "to those before it only"
+    return f"{text} The last phase was {last}, while these classes let every token attend {seen}."
+
+
+def _phase_row(phase: PhaseRecord) -> dict[str, str]:
+    masking, loss = "-", "-"
+    if phase.masking is not None:
+        masking = f"{phase.masking['rate']:.0%} {phase.masking['rule']}"
+    if phase.validation_loss is not None:
+        loss = f"{phase.validation_loss:.3f}"
+    return {
+        "phase": phase.name,
+        "objective": phase.objective,
+        "masking": masking,
+        "tokens": human(phase.tokens),
+        "frozen": phase.frozen_layers or "-",
+        "validation loss": loss,
+    }
 
 
 def _guard(ledger: Ledger) -> str:
@@ -160,26 +175,18 @@ def _guard(ledger: Ledger) -> str:
     guarded.
     """
     corpus = ledger.corpus
-    removed = (
-        ""
-        if corpus.removed_documents is None
-        else f"; documents removed for it: {corpus.removed_documents:,}"
-    )
-    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}{removed}."
+    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}"
+    if corpus.removed_documents is not None:
+        text += f"; documents removed for it: {corpus.removed_documents:,}"
     if not corpus.unguarded:
-        return text
-    names = (
-        f"Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were "
-        f"not available: "
+        return f"{text}."
+    return (
+        f"{text}.\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their "
+        f"documents were not available: {', '.join(corpus.unguarded)}. Their text may be in the "
+        f"corpus."
     )
-    return f"{text}\n\n**{names}{', '.join(corpus.unguarded)}. Their text may be in the corpus."
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> str:
-    header = list(rows[0])
-    lines: list[Sequence[object]] = [
-        header,
-        ["---"] * len(header),
-        *(list(row.values()) for row in rows),
-    ]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+def _table(rows: Sequence[dict[str, str]]) -> str:
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -214,77 +215,95 @@ def _loop(
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     save_every = recipe.every(recipe.checkpoints.every, phase)
     evaluate_every = recipe.every(recipe.logging.evaluate, phase)
-    began, seconds = time.perf_counter(), run.progress.seconds
-    since, logged = began, run.progress.step
+    begun = time.perf_counter() - run.progress.seconds
+    logged_at, logged_step = time.perf_counter(), run.progress.step
     loss = math.nan
     while run.progress.step < steps:
-        at = run.progress
-        rate = recipe.optimizer.learning_rate * phase.schedule.peak
-        rate *= factor(phase, at.step, steps=steps, step_tokens=step_tokens)
-        last = at.step + 1 == steps
-        with record_function(f"{LABEL}data"):
-            batch = batches.at(at.drawn, more=not last)
-        # other processes' wish to stop travels with the targets and is met a step later
-        targets, stops = world.sums(batch.targets, int(world.size > 1 and run.stop()))
-        total, norm = train_step(
-            training, batches, batch, targets=targets, rate=rate, number=at.total_steps
-        )
-        run.progress = at.model_copy(
-            update={
-                "step": at.step + 1,
-                "drawn": at.drawn + batches.batch.sequences,
-                "order_hash": roll(at.order_hash, batch.indices),
-                "targets": at.targets + targets,
-                "total_steps": at.total_steps + 1,
-                "total_tokens": at.total_tokens + step_tokens,
-                "seconds": seconds + time.perf_counter() - began,
-            }
-        )
-        due = save_every is not None and run.progress.step % save_every == 0
-        stopping = stops > 0 or (world.size == 1 and run.stop())
-        if run.progress.step % recipe.logging.every == 0 or last or due or stopping:
-            loss = float(world.total(total.clone()).item()) / max(targets, 1)
+        step = _step(run, training, batches, steps)
+        at = run.progress = run.progress.model_copy(update={"seconds": time.perf_counter() - begun})
+        due, last = _is_due(save_every, at.step), at.step == steps
+        stopping = step.stops or (world.size == 1 and run.stop())
+        if _is_due(recipe.logging.every, at.step) or last or due or stopping:
+            loss = float(world.total(step.loss.clone()).item()) / max(step.targets, 1)
             now = time.perf_counter()
-            speed = (run.progress.step - logged) * step_tokens / max(now - since, 1e-9)
-            since, logged = now, run.progress.step
-            _report(
-                run, phase, loss, float(norm), targets=targets, rate=rate, speed=speed, cost=cost
-            )
+            speed = (at.step - logged_step) * step_tokens / max(now - logged_at, 1e-9)
+            logged_at, logged_step = now, at.step
+            _report(run, phase, loss, step, speed=speed, cost=cost)
         if last:
             break
         paused = time.perf_counter()
-        if evaluate_every is not None and run.progress.step % evaluate_every == 0:
+        if _is_due(evaluate_every, at.step):
             _evaluate(run, training, batches)
         if due or stopping:
-            name = f"step-{run.progress.total_steps:08d}"
-            if (
-                due and recipe.checkpoints.export
-            ):  # not where a signal alone stops the run: it ends with the same exports
-                export(training.module.model, run.out / START, run.out / "exports" / name, world)
-            _save(run, training, name)
-        since += time.perf_counter() - paused  # the logged speed is that of training alone
+            # no export where a signal alone stops the run: it ends with the same exports
+            _save_within(run, training, exports=due and recipe.checkpoints.export)
+        logged_at += time.perf_counter() - paused  # the logged speed is that of training alone
         if stopping:
             return None
     return loss
+
+
+def _is_due(every: int | None, step: int) -> bool:
+    """Whether what is done after each `every` steps is done after `step`."""
+    return every is not None and step % every == 0
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An optimiser step. loss: this process's summed loss; targets: of all processes.
+
+    stops: whether another process was asked to stop before it.
+    """
+
+    loss: Tensor
+    norm: Tensor
+    targets: int
+    rate: float
+    stops: bool
+
+
+def _step(run: State, training: PreparedPhase, batches: Batches, steps: int) -> _Step:
+    """Train on the next batch, and count it. steps: of the phase."""
+    recipe, phase, at = run.recipe, batches.phase, run.progress
+    step_tokens = recipe.step_tokens_of(phase)
+    rate = recipe.optimizer.learning_rate * phase.schedule.peak
+    rate *= factor(phase, at.step, steps=steps, step_tokens=step_tokens)
+    with record_function(f"{LABEL}data"):
+        batch = batches.at(at.drawn, more=at.step + 1 < steps)
+    # other processes' wish to stop travels with the targets and is met a step later
+    targets, stops = run.world.sums(batch.targets, int(run.world.size > 1 and run.stop()))
+    loss, norm = train_step(
+        training, batches, batch, targets=targets, rate=rate, number=at.total_steps
+    )
+    run.progress = at.model_copy(
+        update={
+            "step": at.step + 1,
+            "drawn": at.drawn + batches.batch.sequences,
+            "order_hash": roll(at.order_hash, batch.indices),
+            "targets": at.targets + targets,
+            "total_steps": at.total_steps + 1,
+            "total_tokens": at.total_tokens + step_tokens,
+        }
+    )
+    return _Step(loss, norm, targets, rate, stops > 0)
 
 
 def _report(
     run: State,
     phase: Phase,
     loss: float,
-    norm: float,
+    step: _Step,
     *,
-    targets: int,
-    rate: float,
     speed: float,
     cost: float,
 ) -> None:
-    """Report a step on the display and in the metrics. speed: tokens a second of all processes;
-    cost: FLOPs a token.
+    """Report a step on the display and in the metrics.
 
-    Raises TrainingError when the loss is not finite.
+    loss: mean over targets; speed: tokens a second of all processes; cost: FLOPs a token. Raises
+    TrainingError when the loss or the gradient is not finite.
     """
     recipe, at, device = run.recipe, run.progress, run.world.device
+    norm = float(step.norm)
     if not (math.isfinite(loss) and math.isfinite(norm)):
         hint = "continue from the last checkpoint with a smaller rate or engine.precision=fp32"
         raise TrainingError(
@@ -299,9 +318,9 @@ def _report(
         "train",
         objective=phase.objective,
         loss=loss,
-        learning_rate=rate,
+        learning_rate=step.rate,
         gradient_norm=norm,
-        targets=targets,
+        targets=step.targets,
         tokens_per_second=round(speed, 1),
         mfu=None if peak is None else round(speed * cost / peak / run.world.size, 4),
         memory_bytes=peak_memory_bytes(device),
@@ -337,6 +356,14 @@ def _save(run: State, training: PreparedPhase, name: str) -> None:
     )
     if run.world.first:
         prune(run.out, keep.keep, keep_phases=keep.keep_phases)
+
+
+def _save_within(run: State, training: PreparedPhase, *, exports: bool) -> None:
+    """Write a checkpoint within a phase, after an export of the same step."""
+    name = f"step-{run.progress.total_steps:08d}"
+    if exports:
+        export(training.module.model, run.out / START, run.out / "exports" / name, run.world)
+    _save(run, training, name)
 
 
 def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:

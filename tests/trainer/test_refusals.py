@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,7 @@ from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
 from trainer.model.network import load_model, new_model
 from trainer.model.tokens import check_fit, check_own_ids
-from trainer.pretrain import State, _report
+from trainer.pretrain import State, _report, _Step
 from trainer.recipe.library import load_recipe
 from trainer.train import checkpoint
 from trainer.train.checkpoint import Progress, latest_checkpoint, prune, save_checkpoint
@@ -139,10 +140,11 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float, tmp_
     recipe = load_recipe("toy_detour")
     run = State(recipe, tmp_path, CPU, silent, lambda: False)
     run.progress = Progress(step=1, total_steps=1)
-    figures = {"targets": 10, "rate": 1e-3, "speed": 1.0, "cost": 1.0}
-    _report(run, recipe.phases[0], 5.0, 1.0, **figures)  # type: ignore[arg-type]
+    phase = recipe.phases[0]
+    step = _Step(torch.tensor(50.0), torch.tensor(1.0), targets=10, rate=1e-3, stops=False)
+    _report(run, phase, 5.0, step, speed=1.0, cost=1.0)
     with pytest.raises(TrainingError, match="phase 'detour' is not finite at step 1"):
-        _report(run, recipe.phases[0], loss, norm, **figures)  # type: ignore[arg-type]
+        _report(run, phase, loss, replace(step, norm=torch.tensor(norm)), speed=1.0, cost=1.0)
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

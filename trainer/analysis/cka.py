@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -107,9 +107,9 @@ def compare(
     ModelError for checkpoints whose depth, width or tokenizer differ.
     """
     resolve_device(device)
-    pairs: list[Pair] = [
-        (str(a), str(b)) for a, b in ((first, second), *([noise] if noise else []))
-    ]
+    pairs: list[Pair] = [(str(first), str(second))]
+    if noise:
+        pairs.append((str(noise[0]), str(noise[1])))
     checkpoints = list(dict.fromkeys(name for pair in pairs for name in pair))
     check_shapes(checkpoints)
     sample = drawn()
@@ -121,12 +121,11 @@ def compare(
         return layer_states(checkpoint, ids, device=device)
 
     tables = [_divergences(states_of(a), states_of(b), sample) for a, b in pairs]
-    depth = int(read_config(first).num_hidden_layers)
-    places = (
-        {str(layer): (layer,) for layer in range(depth)}
-        | groups(depth)
-        | {"all": tuple(range(depth))}
-    )
+    noise_table = tables[1] if noise else None
+    lines = []
+    for name, layers in _ranges(int(read_config(first).num_hidden_layers)).items():
+        for estimator in ESTIMATORS:
+            lines.append(_line(name, layers, estimator, tables[0], noise_table))
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
         notes.append(
@@ -139,11 +138,7 @@ def compare(
     return CkaReport(
         pair=pairs[0],
         noise=pairs[1] if noise else None,
-        lines=tuple(
-            _line(where, layers, name, tables[0], tables[1] if noise else None)
-            for where, layers in places.items()
-            for name in ESTIMATORS
-        ),
+        lines=tuple(lines),
         texts=len(sample.texts),
         per_seed=len(next(iter(sample.drawn.values()))),
         available=sample.available,
@@ -183,29 +178,37 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
 
 def groups(depth: int) -> dict[str, tuple[int, ...]]:
     """Low, mid and late layers."""
-    parts = np.array_split(np.arange(depth), 3)
-    return {
-        name: tuple(part.tolist()) for name, part in zip(GROUPS, parts, strict=True) if len(part)
-    }
+    thirds = np.array_split(np.arange(depth), 3)
+    named = zip(GROUPS, thirds, strict=True)
+    return {name: tuple(layers.tolist()) for name, layers in named if len(layers)}
+
+
+def _ranges(depth: int) -> dict[str, tuple[int, ...]]:
+    """Each layer, the groups, and all layers, under their names in the report."""
+    layers = {str(layer): (layer,) for layer in range(depth)}
+    return {**layers, **groups(depth), "all": tuple(range(depth))}
 
 
 def _line(
-    where: str, layers: tuple[int, ...], name: str, pair: Table, noise: Table | None
+    where: str, layers: tuple[int, ...], estimator: str, pair: Table, noise: Table | None
 ) -> CkaCurve:
-    seeds = pair[name][0].keys()
-    per_seed = {seed: mean_of([pair[name][layer][seed] for layer in layers]) for seed in seeds}
+    of_layers = [pair[estimator][layer] for layer in layers]
+    per_seed = {seed: mean_of([of[seed] for of in of_layers]) for seed in of_layers[0]}
     divergence = mean_of(list(per_seed.values()))
-    of_noise = (
-        mean_of([noise[name][layer][seed] for layer in layers for seed in seeds]) if noise else None
-    )
-    ratio = divergence.over(of_noise) if of_noise else None
-    return CkaCurve(
+    curve = CkaCurve(
         where,
         layers,
-        name,
-        1 - divergence.value,
-        Value(divergence.value, *divergence.interval()),
-        {seed: e.value for seed, e in per_seed.items()},
-        Value(of_noise.value, *of_noise.interval()) if of_noise else None,
-        Value(*ratio) if ratio else None,
+        estimator,
+        similarity=1 - divergence.value,
+        divergence=Value(divergence.value, *divergence.interval()),
+        seeds={seed: estimate.value for seed, estimate in per_seed.items()},
+    )
+    if noise is None:
+        return curve
+    of_noise = mean_of([e for layer in layers for e in noise[estimator][layer].values()])
+    ratio = divergence.over(of_noise)
+    return replace(
+        curve,
+        noise=Value(of_noise.value, *of_noise.interval()),
+        ratio=Value(*ratio) if ratio else None,
     )

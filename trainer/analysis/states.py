@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoModel, PreTrainedTokenizerBase
 
 from biobench.core.configs import position_limit
 from biobench.core.machine import resolve_device
@@ -51,26 +51,39 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
     With no more texts than that, all are taken once, whatever the seeds. Raises UsageError for too
     few texts.
     """
-    generators = [random.Random(seed) for seed in seeds]
-    chosen: list[list[tuple[int, str]]] = [[] for _ in seeds]
+    reservoirs = [_Reservoir(count, random.Random(seed), {}) for seed in seeds]
     available = 0
     for available, text in enumerate(texts, 1):
-        for generator, reservoir in zip(generators, chosen, strict=True):
-            if len(reservoir) < count:
-                reservoir.append((available, text))
-            elif (place := generator.randrange(available)) < count:
-                reservoir[place] = (available, text)
+        for reservoir in reservoirs:
+            reservoir.offer(available, text)
     if min(count, available) < FEWEST:
         what = f"{min(count, available)} texts are too few to compare states on"
         raise UsageError(what, hint="--texts should hold hundreds")
-    union = dict(sorted(numbered for reservoir in chosen for numbered in reservoir))
-    place_of = {number: place for place, number in enumerate(union)}
+    union = dict(sorted(pair for reservoir in reservoirs for pair in reservoir.slots.values()))
+    numbers = np.array(list(union))
     used = seeds if available > count else seeds[:1]
-    drawn = {
-        seed: np.array(sorted(place_of[number] for number, _ in reservoir), dtype=np.int64)
-        for seed, reservoir in zip(used, chosen, strict=False)
-    }
+    drawn = {}
+    for seed, reservoir in zip(used, reservoirs, strict=False):
+        chosen = sorted(number for number, _ in reservoir.slots.values())
+        drawn[seed] = np.searchsorted(numbers, chosen).astype(np.int64)
     return Sample(tuple(union.values()), drawn, available)
+
+
+@dataclass
+class _Reservoir:
+    """A uniform draw of `count` texts without replacement. slots: slot to (number, text)."""
+
+    count: int
+    generator: random.Random
+    slots: dict[int, tuple[int, str]]
+
+    def offer(self, number: int, text: str) -> None:
+        """Take the text number `number` (1 for the first) with probability count / number."""
+        slot = len(self.slots)
+        if slot == self.count:
+            slot = self.generator.randrange(number)
+        if slot < self.count:
+            self.slots[slot] = (number, text)
 
 
 def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
@@ -116,25 +129,26 @@ def token_ids(
     """
     first = checkpoints[0]
     tokenizer = load_tokenizer(first)
-    config = read_config(first)
-    positions = position_limit(config)
+    positions = position_limit(read_config(first))
     limit = max_length if positions is None else min(max_length, positions)
-    whole: list[list[int]] = [tokenizer(t, truncation=False)["input_ids"] for t in texts]
-    ids: list[list[int]] = [
-        tokenizer(t, truncation=True, max_length=limit)["input_ids"] for t in texts
-    ]
+    cut = sum(len(tokenizer(text, truncation=False)["input_ids"]) > limit for text in texts)
+
+    def ids_by(tokenizer: PreTrainedTokenizerBase) -> Iterator[list[int]]:
+        for text in texts:
+            yield tokenizer(text, truncation=True, max_length=limit)["input_ids"]
+
+    ids = list(ids_by(tokenizer))
     for other in checkpoints[1:]:
-        theirs = load_tokenizer(other)
-        for number, (text, row) in enumerate(zip(texts, ids, strict=True), 1):
-            got: list[int] = theirs(text, truncation=True, max_length=limit)["input_ids"]
-            if got != row:
+        for number, (row, other_row) in enumerate(
+            zip(ids, ids_by(load_tokenizer(other)), strict=True), 1
+        ):
+            if other_row != row:
                 raise ModelError(
                     f"the tokenizers of {first} and {other} differ: text {number} becomes other "
-                    f"ids "
-                    f"({len(row)} and {len(got)} tokens)",
+                    f"ids ({len(row)} and {len(other_row)} tokens)",
                     hint="compare checkpoints that share a tokenizer",
                 )
-    return ids, sum(len(w) > limit for w in whole)
+    return ids, cut
 
 
 def layer_states(
@@ -173,9 +187,7 @@ def layer_states(
             model(input_ids=torch.tensor([list(text)], device=where))
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
-        what = (
-            f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text "
-            f"{bad[0][1] + 1})"
-        )
+        layer, text = bad[0]
+        what = f"layer {layer} of '{checkpoint}' has a state that is not finite (text {text + 1})"
         raise ModelError(what, hint="the checkpoint is damaged: copy or download it again")
     return rows

@@ -27,22 +27,22 @@ from biobench.errors import ModelError, StoreError, UsageError
 from trainer.disk import PLACE, writing
 from trainer.model.network import read_config
 
-_ALIKE = (
-    *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
-    *(
-        "num_key_value_heads",
-        "head_dim",
-        "hidden_act",
-        "hidden_activation",
-        "position_embedding_type",
-    ),
-    *(
-        "layer_types",
-        "local_attention",
-        "sliding_window",
-        "rope_parameters",
-        "use_bidirectional_attention",
-    ),
+_COMPUTING = (
+    "model_type",
+    "num_hidden_layers",
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_act",
+    "hidden_activation",
+    "position_embedding_type",
+    "layer_types",
+    "local_attention",
+    "sliding_window",
+    "rope_parameters",
+    "use_bidirectional_attention",
 )
 """Config fields by which a block computes; the hybrid has the recipient's, so both must have the
 same.
@@ -92,13 +92,12 @@ def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
     match = _BLOCK.search(name)
     if match is None:
         return None
-    inside = match[2]
-    first = inside.split(".")[0]
-    # without norms of its own the MLP's is named after the attention that it follows
-    attention = first in _BEFORE_ATTENTION or (
-        _ATTENTION.search(first) is not None and (own_norms or first != "post_attention_layernorm")
-    )
-    return int(match[1]), "attention" if attention else "mlp"
+    layer, module = int(match[1]), match[2].split(".")[0]
+    if module == "post_attention_layernorm" and not own_norms:
+        return layer, "mlp"  # its norm is named after the attention that it follows
+    if module in _BEFORE_ATTENTION or _ATTENTION.search(module):
+        return layer, "attention"
+    return layer, "mlp"
 
 
 def transplant(
@@ -121,48 +120,62 @@ def transplant(
     a, b, target = Path(recipient), Path(donor), Path(out)
     if a.resolve() == b.resolve():
         raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
-    ours, theirs = _weights(a), _weights(b)
-    _check(a, b, ours, theirs)
-    own_norms = any("feedforward_layernorm" in name for name in ours)
-    places = {name: block_of(name, own_norms=own_norms) for name in ours}
-    depth = 1 + max((place[0] for place in places.values() if place), default=-1)
+    weights, donated = _weights(a), _weights(b)
+    _check(a, b, weights, donated)
+    own_norms = any("feedforward_layernorm" in name for name in weights)
+    blocks = {name: block_of(name, own_norms=own_norms) for name in weights}
+    depth = 1 + max((block[0] for block in blocks.values() if block), default=-1)
     if depth == 0:
         raise ModelError(
             f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported"
         )
-    chosen = tuple(range(depth)) if layers is None else tuple(sorted(set(layers)))
+    chosen = _chosen_layers(layers, depth)
+    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
+    copied = 0
+    for name, block in blocks.items():
+        if rest or (block is not None and block[0] in chosen and block[1] in parts):
+            weights[name] = donated[name]
+            copied += donated[name].numel()
+    hybrid = Transplant(
+        folder=target,
+        recipient=str(a),
+        donor=str(b),
+        layers=chosen,
+        modules=tuple(parts),
+        rest=rest,
+        copied=copied,
+        total=sum(weight.numel() for weight in weights.values()),
+    )
+    _write(hybrid, weights, a)
+    return hybrid
+
+
+def _chosen_layers(layers: Iterable[int] | None, depth: int) -> tuple[int, ...]:
+    if layers is None:
+        return tuple(range(depth))
+    chosen = tuple(sorted(set(layers)))
     if chosen and chosen[-1] >= depth:
         what = f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}"
         raise UsageError(what, hint="correct --layers")
-    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
-    transplanted = {
-        name
-        for name, place in places.items()
-        if (rest if place is None else place[0] in chosen and place[1] in parts)
-    }
-    weights = {
-        name: theirs[name] if name in transplanted else value for name, value in ours.items()
-    }
-    copied = sum(weights[name].numel() for name in transplanted)
-    total = sum(w.numel() for w in weights.values())
-    done = Transplant(target, str(a), str(b), chosen, tuple(parts), rest, copied, total)
-    note = json.dumps(done.note, indent=2) + "\n"
+    return chosen
+
+
+def _write(hybrid: Transplant, weights: dict[str, Tensor], recipient: Path) -> None:
+    """Write the hybrid's folder whole, unless an earlier start did. Raises StoreError."""
+    target = hybrid.folder
+    note = json.dumps(hybrid.note, indent=2) + "\n"
     if target.exists():
         if (target / _NOTE).is_file() and (target / _NOTE).read_text(encoding="utf-8") == note:
-            return done  # an earlier start wrote it whole
+            return
         what = "the folder exists already and holds something else"
         raise StoreError(what, hint="give --out another name", file=target)
     with temporary_folder(target, PLACE) as temporary, writing(target):
-        for file in a.iterdir():
-            if (
-                file.is_file()
-                and file.suffix in (".json", ".txt", ".model")
-                and file.name not in _ABOUT_TRAINING
-            ):
+        for file in recipient.iterdir():
+            describes = file.suffix in (".json", ".txt", ".model") and file.is_file()
+            if describes and file.name not in _ABOUT_TRAINING:
                 shutil.copy2(file, temporary / file.name)
         save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
         (temporary / _NOTE).write_text(note, encoding="utf-8")
-    return done
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -187,27 +200,28 @@ def _weights(folder: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _check(a: Path, b: Path, ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+def _check(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tensor]) -> None:
     """Raise ModelError unless every part of one fits the other."""
-    hint = "transplant between checkpoints of one architecture and start"
-    one, other = read_config(a), read_config(b)
-    for field in _ALIKE:
-        mine, yours = getattr(one, field, None), getattr(other, field, None)
-        if mine != yours:
-            raise ModelError(
-                f"the checkpoints do not fit: {field} is {mine} in {a} and {yours} in {b}",
-                hint=hint,
-            )
-    alone = sorted(ours.keys() ^ theirs.keys())
-    if alone:
-        raise ModelError(
-            f"the checkpoints do not fit: '{alone[0]}' is in one of them alone", hint=hint
-        )
-    for name, weight in ours.items():
-        one_shape, other_shape = tuple(weight.shape), tuple(theirs[name].shape)
-        if one_shape != other_shape:
-            raise ModelError(
-                f"the checkpoints do not fit: '{name}' is {one_shape} and {other_shape}", hint=hint
-            )
-    if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
-        raise ModelError(f"the tokenizers of {a} and {b} have other vocabularies", hint=hint)
+    problem = _misfit(a, b, weights, donated)
+    if problem is None and load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
+        problem = f"the tokenizers of {a} and {b} have other vocabularies"
+    if problem is not None:
+        hint = "transplant between checkpoints of one architecture and start"
+        raise ModelError(problem, hint=hint)
+
+
+def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tensor]) -> str | None:
+    """In what two checkpoints compute differently, or None."""
+    config, donor_config = read_config(a), read_config(b)
+    for field in _COMPUTING:
+        value, donor_value = getattr(config, field, None), getattr(donor_config, field, None)
+        if value != donor_value:
+            return f"the checkpoints do not fit: {field} is {value} in {a} and {donor_value} in {b}"
+    unpaired = sorted(weights.keys() ^ donated.keys())
+    if unpaired:
+        return f"the checkpoints do not fit: '{unpaired[0]}' is in one of them alone"
+    for name, weight in weights.items():
+        shape, donor_shape = tuple(weight.shape), tuple(donated[name].shape)
+        if shape != donor_shape:
+            return f"the checkpoints do not fit: '{name}' is {shape} and {donor_shape}"
+    return None

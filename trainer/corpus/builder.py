@@ -12,6 +12,8 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +47,8 @@ Texts = Sequence[str] | Mapping[str, Sequence[str]]
 def excluded_documents(spec: CorpusSpec, more: Texts) -> Excluded:
     """The documents that must stay out: those of the recipe's files and `more`."""
     root = Path(spec.root)
-    listed: Iterator[str] = itertools.chain.from_iterable(
-        texts(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
-    )
+    files = [CorpusSource(id="excluded", path=name) for name in spec.exclude.files]
+    listed = itertools.chain.from_iterable(texts(file, root) for file in files)
     if isinstance(more, Mapping):
         return Excluded(listed, n=spec.exclude.ngram, tasks=more)
     return Excluded(itertools.chain(listed, more), n=spec.exclude.ngram)
@@ -89,9 +90,8 @@ def is_built(
     """Whether `build` would find the corpus below `cache` and only open it."""
     if not cache.is_dir():
         return False
-    return (
-        corpus_folder(spec, tokenizer, cache, excluded_documents(spec, exclude)) / MANIFEST
-    ).is_file()
+    folder = corpus_folder(spec, tokenizer, cache, excluded_documents(spec, exclude))
+    return (folder / MANIFEST).is_file()
 
 
 def corpus_folder(
@@ -102,9 +102,8 @@ def corpus_folder(
     """
     spec, root = pinned(spec), Path(spec.root)
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
-    described["sources"] = [
-        {k: v for k, v in s.items() if k != "path"} for s in described["sources"]
-    ]
+    for source in described["sources"]:
+        del source["path"]  # what lies there counts, by its identity
     sources = [identity(s, root, cache / "sources.json") for s in spec.sources]
     parts = [
         [FORMAT, ENCODING],
@@ -135,8 +134,9 @@ def _build(
     tokenised = tokenise(read, encoding, work, say)
     building = make_folder(folder.with_name(f"{folder.name}.tmp"))
     manifest = _assemble(spec, encoding, tokenised, building, say)
-    counts = tokenised.counts
-    by_task = {s: {task: counts[s][f"task {task}"] for task in excluded.tasks} for s in counts}
+    by_task = {}
+    for source, count in tokenised.counts.items():
+        by_task[source] = {task: count[f"task {task}"] for task in excluded.tasks}
     write_json(building / DETAILS, {"removed_by_task": by_task})
     write_json(building / MANIFEST, manifest)
     with writing(folder):
@@ -146,83 +146,52 @@ def _build(
     shutil.rmtree(work)
 
 
+@dataclass(frozen=True)
+class _Staying:
+    """The documents of a source that repeat no other. cleaned: how many duplicates of a sort go."""
+
+    numbers: Numbers
+    cleaned: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Portion:
+    """What a source gives to the corpus.
+
+    train: numbers of its documents as often as they are drawn; row: its line of the manifest.
+    """
+
+    held_out: Numbers
+    train: list[Numbers]
+    row: dict[str, Any]
+
+
 def _assemble(
     spec: CorpusSpec, encoding: Encoding, documents: Tokenised, folder: Path, say: StageReport
 ) -> dict[str, Any]:
     """Hold out, repeat, shuffle and join the documents: the manifest."""
-    lengths, excluded = documents.lengths, encoding.excluded
-    ends = np.cumsum([documents.counts[s.id]["documents"] for s in spec.sources])
-    repeated = np.zeros(len(lengths), dtype=np.int8)
-    if spec.clean is not None and documents.hashes is not None:
-        repeated = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
-    verdicts = np.split(repeated, ends[:-1])
-    staying = [
-        first + np.flatnonzero(part == 0) for first, part in zip([0, *ends], verdicts, strict=False)
+    stays = _without_duplicates(spec, documents)
+    repeats = _repeats(spec, [int(documents.lengths[stay.numbers].sum()) for stay in stays])
+    portions = [
+        _portion(spec, source, documents, stay, times)
+        for source, stay, times in zip(spec.sources, stays, repeats, strict=True)
     ]
-    tokens = [int(lengths[numbers].sum()) for numbers in staying]
-    # with shares, the source that is most plentiful for its share is read once; all others are
-    # repeated
-    total = max(size / (s.share or 1.0) for s, size in zip(spec.sources, tokens, strict=True))
-    rows: list[dict[str, Any]] = []
-    train: list[Numbers] = []
-    validation: list[Numbers] = []
-    for source, numbers, size, verdict in zip(spec.sources, staying, tokens, verdicts, strict=True):
-        counts = documents.counts[source.id]
-        repeats = (
-            source.repeat or 1.0 if source.share is None else total * source.share / max(size, 1)
-        )
-        kinds = enumerate(
-            ("exact_duplicates", "near_duplicates") if documents.hashes is not None else (), 1
-        )
-        cleaned = {name: int((verdict == kind).sum()) for kind, name in kinds}
-        removed = {why: counts[why] for why in REASONS}
-        if len(numbers) == 0:
-            raise DataFormatError(
-                f"corpus source '{source.id}' has no documents left "
-                f"({sum(removed.values()) + sum(cleaned.values())} were excluded)",
-                hint="check its path, format and field, the exclusion list, and corpus.clean",
-            )
-        order = numbers[shuffled(len(numbers), "held out", spec.seed, source.id)]
-        out = min(round(len(order) * spec.held_out) or (1 if spec.held_out else 0), len(order) - 1)
-        validation.append(np.sort(order[:out]))
-        stay = order[out:]
-        whole, part = divmod(repeats, 1)
-        drawn = [np.sort(np.tile(stay, int(whole))), stay[: round(part * len(stay))]]
-        train += drawn
-        rows.append(
-            {
-                "id": source.id,
-                "documents": counts["documents"],
-                "tokens": counts["tokens"],
-                "drawn_documents": sum(map(len, drawn)),
-                "drawn_tokens": sum(int(lengths[some].sum()) for some in drawn),
-                "share": 0.0,
-                "excluded": removed,
-                **({"cleaned": cleaned} if spec.clean is not None else {}),
-                **(
-                    {"revision": source.revision}
-                    if source.hub is not None and source.revision
-                    else {}
-                ),
-            }
-        )
+    rows = [portion.row for portion in portions]
+    drawn_tokens = sum(row["drawn_tokens"] for row in rows)
     for row in rows:
-        row["share"] = round(row["drawn_tokens"] / sum(r["drawn_tokens"] for r in rows), 6)
-    together = np.concatenate(train)
-    arranged = together[shuffled(len(together), "documents", spec.seed)]
-    train.clear()
-    del together
-    splits = {
-        "train": _join(arranged, documents, folder, "train", spec, encoding.dtype, say),
-        "held_out": _join(
-            np.concatenate(validation), documents, folder, "held-out", spec, encoding.dtype, say
-        ),
-    }
+        row["share"] = round(row["drawn_tokens"] / drawn_tokens, 6)
+    held_out = np.concatenate([portion.held_out for portion in portions])
+    train = np.concatenate([numbers for portion in portions for numbers in portion.train])
+    portions.clear()  # the numbers of a large corpus fill much of the memory
+    train = train[shuffled(len(train), "documents", spec.seed)]
+    join = partial(_join, documents, spec, encoding.dtype, folder=folder, say=say)
+    splits = {"train": join(train, "train"), "held_out": join(held_out, "held-out")}
     if not splits["train"]["windows"]:
-        hint = "add text, or make corpus.sequence_length smaller"
         raise DataFormatError(
-            f"the corpus holds less than one window of {spec.sequence_length} tokens", hint=hint
+            f"the corpus holds less than one window of {spec.sequence_length} tokens",
+            hint="add text, or make corpus.sequence_length smaller",
         )
+    excluded = encoding.excluded
     return {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
@@ -238,13 +207,88 @@ def _assemble(
     }
 
 
+def _without_duplicates(spec: CorpusSpec, documents: Tokenised) -> list[_Staying]:
+    """What stays of each source."""
+    verdicts = np.zeros(len(documents.lengths), dtype=np.int8)
+    sorts: dict[str, int] = {}
+    if documents.hashes is not None and spec.clean is not None:
+        sorts = {"exact_duplicates": 1, "near_duplicates": 2}
+        verdicts = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
+    stays = []
+    start = 0
+    for source in spec.sources:
+        end = start + documents.counts[source.id]["documents"]
+        verdict = verdicts[start:end]
+        cleaned = {name: int((verdict == sort).sum()) for name, sort in sorts.items()}
+        stays.append(_Staying(start + np.flatnonzero(verdict == 0), cleaned))
+        start = end
+    return stays
+
+
+def _repeats(spec: CorpusSpec, tokens: Sequence[int]) -> list[float]:
+    """How often the documents of each source are drawn. tokens: of one reading of each source.
+
+    With shares, the source that is most plentiful for its share is read once; all others are
+    repeated.
+    """
+    pairs = list(zip(spec.sources, tokens, strict=True))
+    total = max(size / (source.share or 1.0) for source, size in pairs)
+    repeats = []
+    for source, size in pairs:
+        if source.share is None:
+            repeats.append(source.repeat or 1.0)
+        else:
+            repeats.append(total * source.share / max(size, 1))
+    return repeats
+
+
+def _portion(
+    spec: CorpusSpec, source: CorpusSource, documents: Tokenised, staying: _Staying, repeats: float
+) -> _Portion:
+    """Hold out a part of a source's documents, and draw the others `repeats` times.
+
+    Raises DataFormatError where there are none.
+    """
+    counts, numbers = documents.counts[source.id], staying.numbers
+    excluded = {reason: counts[reason] for reason in REASONS}
+    if len(numbers) == 0:
+        removed = sum(excluded.values()) + sum(staying.cleaned.values())
+        raise DataFormatError(
+            f"corpus source '{source.id}' has no documents left ({removed} were excluded)",
+            hint="check its path, format and field, the exclusion list, and corpus.clean",
+        )
+    order = numbers[shuffled(len(numbers), "held out", spec.seed, source.id)]
+    held_out = round(len(order) * spec.held_out)
+    if spec.held_out:
+        held_out = max(held_out, 1)
+    held_out = min(held_out, len(order) - 1)
+    stay = order[held_out:]
+    times, fraction = divmod(repeats, 1)
+    drawn = [np.sort(np.tile(stay, int(times))), stay[: round(fraction * len(stay))]]
+    row = {
+        "id": source.id,
+        "documents": counts["documents"],
+        "tokens": counts["tokens"],
+        "drawn_documents": sum(map(len, drawn)),
+        "drawn_tokens": sum(int(documents.lengths[part].sum()) for part in drawn),
+        "share": 0.0,  # known once all sources are drawn
+        "excluded": excluded,
+    }
+    if spec.clean is not None:
+        row["cleaned"] = staying.cleaned
+    if source.hub is not None and source.revision:
+        row["revision"] = source.revision
+    return _Portion(np.sort(order[:held_out]), drawn, row)
+
+
 def _join(
-    numbers: Numbers,
     documents: Tokenised,
-    folder: Path,
-    name: str,
     spec: CorpusSpec,
     dtype: str,
+    numbers: Numbers,
+    name: str,
+    *,
+    folder: Path,
     say: StageReport,
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are
@@ -253,27 +297,27 @@ def _join(
     width, window = np.dtype(dtype).itemsize, spec.sequence_length
     starts = np.cumsum(documents.lengths) - documents.lengths
     tokens = int(documents.lengths[numbers].sum())
+    windows = tokens // window
 
     def pieces(file: int) -> Iterator[bytes]:
         for done, number in enumerate(numbers):
             if done % 10_000 == 0:
                 say(f"writing {name} shards", done / len(numbers))
-            yield os.pread(
-                file, int(documents.lengths[number]) * width, int(starts[number]) * width
-            )
+            size, start = int(documents.lengths[number]), int(starts[number])
+            yield os.pread(file, size * width, start * width)
 
     with writing(folder), documents.file.open("rb") as file:
         shards = write_shards(
             folder,
             name,
             pieces(file.fileno()),
-            size=tokens // window * window * width,
+            size=windows * window * width,
             shard=max(window, spec.shard_tokens // window * window) * width,
         )
     return {
         "documents": len(numbers),
-        "windows": tokens // window,
-        "tokens": tokens // window * window,
+        "windows": windows,
+        "tokens": windows * window,
         "dropped_tokens": tokens % window,
         "shards": [shard | {"tokens": shard["tokens"] // width} for shard in shards],
     }

@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -34,22 +34,22 @@ def digests(files: Sequence[Path], memory: Path) -> list[str]:
     Raises OSError for a file that cannot be read. A memory that cannot be read or written costs
     time alone.
     """
-    known: dict[str, list[Any]] = {}
+    remembered: dict[str, list[Any]] = {}
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads(memory.read_text(encoding="utf-8"))
-    states = {
-        str(file.absolute()): [file.stat().st_size, file.stat().st_mtime_ns] for file in files
-    }
-    fresh = {
-        n: [*state, file_hash(Path(n))]
-        for n, state in states.items()
-        if known.get(n, [])[:2] != state
-    }
-    known |= fresh
-    if fresh:
+        remembered = json.loads(memory.read_text(encoding="utf-8"))
+    changed = False
+    hashes = {}
+    for file in files:
+        name, status = str(file.absolute()), file.stat()
+        state = [status.st_size, status.st_mtime_ns]
+        if remembered.get(name, [])[:2] != state:
+            remembered[name] = [*state, file_hash(file)]
+            changed = True
+        hashes[name] = str(remembered[name][2])
+    if changed:
         with contextlib.suppress(StoreError):
-            write_json(memory, known)
-    return [str(known[name][2]) for name in states]
+            write_json(memory, remembered)
+    return list(hashes.values())
 
 
 def _ending(file: Path) -> str:
@@ -58,7 +58,16 @@ def _ending(file: Path) -> str:
 
 
 def _kind(file: Path, source: CorpusSource) -> str:
-    return source.format if source.format != "auto" else _ENDINGS.get(_ending(file), "text")
+    if source.format != "auto":
+        return source.format
+    return _ENDINGS.get(_ending(file), "text")
+
+
+def _is_text(file: Path, source: CorpusSource) -> bool:
+    """Whether a file of a folder is one of the source's."""
+    if file.name.startswith((".", "_")):
+        return False
+    return source.format != "auto" or _ending(file) in _ENDINGS
 
 
 def files_of(source: CorpusSource, root: Path) -> list[Path]:
@@ -72,14 +81,11 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        inside = [f for f in path.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
-        files = [f for f in inside if source.format != "auto" or _ending(f) in _ENDINGS]
+        files = [file for file in path.rglob("*") if file.is_file() and _is_text(file, source)]
+    elif Path(source.path).is_absolute():
+        files = []  # a glob is relative
     else:
-        files = (
-            [f for f in root.glob(source.path) if f.is_file()]
-            if not Path(source.path).is_absolute()
-            else []
-        )
+        files = [file for file in root.glob(source.path) if file.is_file()]
     if not files:
         hint = "give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)"
         raise DataUnavailableError(f"corpus source '{source.id}' has no files at {path}", hint=hint)
@@ -92,19 +98,19 @@ def identity(source: CorpusSource, root: Path, memory: Path) -> str:
 
     memory: see `digests`.
     """
-    listed: list[Any] = []
-    parts = [
-        source.model_dump(mode="json", exclude={"path"}),
-        *([embedded.VERSION] if source.embedded else []),
-        listed,
-    ]
-    files = [] if source.path is None else files_of(source, root)
-    if source.hub is not None and Path(source.hub).is_dir():
-        files = sorted(f for f in Path(source.hub).rglob("*") if f.is_file())
+    parts: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
+    if source.embedded:
+        parts.append(embedded.VERSION)
+    files: list[Path] = []
+    if source.path is not None:
+        files = files_of(source, root)
+    elif source.hub is not None and Path(source.hub).is_dir():
+        files = sorted(file for file in Path(source.hub).rglob("*") if file.is_file())
+    contents = []
     for file, digest in zip(files, digests(files, memory), strict=True):
-        listed.append(
-            [_kind(file, source), file.suffix if file.suffix in _PACKED else None, digest]
-        )
+        packing = file.suffix if file.suffix in _PACKED else None
+        contents.append([_kind(file, source), packing, digest])
+    parts.append(contents)
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
@@ -113,10 +119,12 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
 
     Raises DataUnavailableError where the hub does not tell and the recipe names none.
     """
-    sources = [
-        s if s.hub is None else s.model_copy(update={"revision": hub.commit(s.hub, s.revision)})
-        for s in spec.sources
-    ]
+    sources = []
+    for source in spec.sources:
+        if source.hub is not None:
+            commit = hub.commit(source.hub, source.revision)
+            source = source.model_copy(update={"revision": commit})
+        sources.append(source)
     return spec.model_copy(update={"sources": sources})
 
 
@@ -146,93 +154,136 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
 
 def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
-    total, before = max(sum(file.stat().st_size for file in files), 1), 0
-    for file in files:
-        size = file.stat().st_size
+    sizes = [file.stat().st_size for file in files]
+    total = max(sum(sizes), 1)
+    before = 0
+    for file, size in zip(files, sizes, strict=True):
         with file.open("rb") as raw:
-            for text in _documents(file, raw, source):
-                meter.fraction = (before + (size if raw.closed else raw.tell())) / total
+            for text in _OpenFile(file, raw, source).documents():
+                done = size if raw.closed else raw.tell()
+                meter.fraction = (before + done) / total
                 yield text
         before += size
 
 
-def _documents(file: Path, raw: IO[bytes], source: CorpusSource) -> Iterator[str]:
-    """The documents of an open file, empty ones too; what is wrong with it as DataFormatError."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+class _OpenFile:
+    """A file of a source while its documents are read.
 
-    kind, line, field = _kind(file, source), 0, source.field
+    line: number of the last line read; 0 in kinds of files that are not read by the line.
+    """
 
-    def lacking(names: Sequence[str]) -> DataFormatError:
-        what = f"no text under '{field}' (it has: {ascii(', '.join(names))[1:-1]})"
-        return DataFormatError(what, hint="set the source's `field`", file=file, line=line or None)
+    def __init__(self, file: Path, raw: IO[bytes], source: CorpusSource) -> None:
+        self.file = file
+        self.raw = raw
+        self.kind = _kind(file, source)
+        self.field = source.field
+        self.line = 0
 
-    def counted(lines: io.TextIOWrapper) -> Iterator[str]:
-        nonlocal line
-        for text in lines:
-            line += 1
+    def documents(self) -> Iterator[str]:
+        """Its documents, empty ones too. Raises DataFormatError where the file is damaged."""
+        import pyarrow as pa
+
+        try:
+            yield from self._parsed()
+        except (
+            pa.ArrowException,
+            csv.Error,
+            ValueError,
+            OSError,
+            EOFError,
+            MemoryError,  # damaged lengths ask for too much
+            RecursionError,
+        ) as error:
+            # decoding and decompression read ahead, so the last line is not where they fail
+            reads_ahead = isinstance(error, UnicodeDecodeError | OSError)
+            raise DataFormatError(
+                f"not a readable {self.kind} file: {first_line(error)}",
+                hint="mend it, or write it again",
+                file=self.file,
+                line=None if reads_ahead else self.line or None,
+            ) from error
+
+    def _parsed(self) -> Iterator[str]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        match self.kind:
+            case "parquet":
+                parquet = pq.ParquetFile(self.raw)
+                self._check_field(parquet.schema_arrow.names)
+                yield from self._column(parquet.iter_batches(columns=[self.field]))
+            case "arrow":
+                stream = pa.ipc.open_stream(self.raw)
+                self._check_field(stream.schema.names)
+                yield from self._column(stream)
+            case "text":
+                yield self._unpacked().read().decode("utf-8")
+            case "lines":
+                for text in self._lines("utf-8", newline=None):
+                    yield text.rstrip("\n")
+            case "csv":
+                yield from self._table(",")
+            case "tsv":
+                yield from self._table("\t")
+            case _:
+                yield from self._objects()
+
+    def _column(self, batches: Iterable[Any]) -> Iterator[str]:
+        """The texts of a columnar file."""
+        for batch in batches:
+            column = batch.column(self.field)
+            column.validate(full=True)  # the library takes damaged offsets for lengths
+            for text in column.to_pylist():
+                if text is not None:
+                    yield str(text)
+
+    def _table(self, delimiter: str) -> Iterator[str]:
+        """The texts of a table with a header."""
+        csv.field_size_limit(1 << 30)
+        lines = self._lines("utf-8-sig", newline="")
+        rows = csv.DictReader(lines, delimiter=delimiter, strict=True)
+        header = rows.fieldnames or []
+        self._check_field(header)
+        for row in rows:
+            if None in row or None in row.values():
+                raise ValueError(f"a row with other cells than the table's {len(header)} columns")
+            yield row[self.field]
+
+    def _objects(self) -> Iterator[str]:
+        """The texts of JSON objects, one a line."""
+        for line in self._lines("utf-8", newline=None):
+            if not line.strip():
+                continue
+            value = json.loads(line)
+            if not isinstance(value, dict):
+                raise self._no_text(["no object"])
+            text = value.get(self.field)
+            if not isinstance(text, str):
+                raise self._no_text(sorted(value))
+            text.encode()  # half of a surrogate pair is no character
             yield text
 
-    try:
-        if kind in ("parquet", "arrow"):
-            table = pq.ParquetFile(raw) if kind == "parquet" else pa.ipc.open_stream(raw)
-            schema = table.schema_arrow if kind == "parquet" else table.schema
-            if field not in schema.names:
-                raise lacking(schema.names)
-            for batch in table.iter_batches(columns=[field]) if kind == "parquet" else table:
-                column = batch.column(field)
-                column.validate(full=True)  # the library takes damaged offsets for lengths
-                yield from (str(text) for text in column.to_pylist() if text is not None)
-            return
-        packing = _PACKED.get(file.suffix)
-        content = (
-            raw if packing is None else io.BufferedReader(pa.CompressedInputStream(raw, packing))
+    def _unpacked(self) -> IO[bytes]:
+        import pyarrow as pa
+
+        packing = _PACKED.get(self.file.suffix)
+        if packing is None:
+            return self.raw
+        return io.BufferedReader(pa.CompressedInputStream(self.raw, packing))
+
+    def _lines(self, encoding: str, *, newline: str | None) -> Iterator[str]:
+        for text in io.TextIOWrapper(self._unpacked(), encoding=encoding, newline=newline):
+            self.line += 1
+            yield text
+
+    def _check_field(self, names: Sequence[str]) -> None:
+        if self.field not in names:
+            raise self._no_text(names)
+
+    def _no_text(self, names: Sequence[str]) -> DataFormatError:
+        return DataFormatError(
+            f"no text under '{self.field}' (it has: {ascii(', '.join(names))[1:-1]})",
+            hint="set the source's `field`",
+            file=self.file,
+            line=self.line or None,
         )
-        if kind == "text":
-            yield content.read().decode("utf-8")
-            return
-        tabular = kind in ("csv", "tsv")
-        lines = io.TextIOWrapper(
-            content, encoding="utf-8-sig" if tabular else "utf-8", newline="" if tabular else None
-        )
-        if tabular:
-            csv.field_size_limit(1 << 30)
-            rows = csv.DictReader(
-                counted(lines), delimiter="," if kind == "csv" else "\t", strict=True
-            )
-            header = rows.fieldnames or []
-            if field not in header:
-                raise lacking(header)
-            for row in rows:
-                if None in row or None in row.values():
-                    raise ValueError(
-                        f"a row with other cells than the table's {len(header)} columns"
-                    )
-                yield row[field]
-            return
-        for text in counted(lines):
-            if kind == "lines":
-                yield text.rstrip("\n")
-            elif text.strip():
-                value = json.loads(text)
-                if not isinstance(value, dict) or not isinstance(value.get(field), str):
-                    raise lacking(sorted(value) if isinstance(value, dict) else ["no object"])
-                value[field].encode()  # half of a surrogate pair is no character
-                yield value[field]
-    except (
-        pa.ArrowException,
-        csv.Error,
-        ValueError,
-        OSError,
-        EOFError,
-        MemoryError,
-        RecursionError,
-    ) as error:
-        # MemoryError: damaged lengths ask for too much
-        what = f"not a readable {kind} file: {first_line(error)}"
-        known = (
-            line if line and not isinstance(error, UnicodeDecodeError | OSError) else None
-        )  # both read ahead
-        raise DataFormatError(
-            what, hint="mend it, or write it again", file=file, line=known
-        ) from error

@@ -82,18 +82,23 @@ class Encoding:
         counts: Counter[str] = Counter()
         allowed = []
         for text in texts:
-            if (why := self.excluded.why(text)) is None:
+            reason = self.excluded.why(text)
+            if reason is None:
                 allowed.append(text)
-            else:
-                counts.update((why, *(f"task {name}" for name in self.excluded.tasks_of(text))))
-        rows = [
-            np.array([*ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)
-        ]
-        lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        counts.update(documents=len(rows), tokens=int(lengths.sum()))
-        hashes = b"" if self.fingerprints is None else self.fingerprints.of(allowed).tobytes()
+                continue
+            counts[reason] += 1
+            for task in self.excluded.tasks_of(text):
+                counts[f"task {task}"] += 1
+        tokens, lengths = bytearray(), []
+        for ids in encode(allowed, self.tokenizer):
+            tokens += np.array([*ids, self.end], dtype=self.dtype).tobytes()
+            lengths.append(len(ids) + 1)
+        counts.update(documents=len(lengths), tokens=sum(lengths))
+        hashes = b""
+        if self.fingerprints is not None:
+            hashes = self.fingerprints.of(allowed).tobytes()
         return EncodedBatch(
-            b"".join(row.tobytes() for row in rows), lengths.tobytes(), hashes, counts
+            bytes(tokens), np.array(lengths, dtype=np.int64).tobytes(), hashes, counts
         )
 
 
@@ -108,63 +113,71 @@ def tokenise(
 
     sources: id, texts, and how much of the source has been read as its texts go on.
     """
-    files = [work / f"documents.{kind}" for kind in ("tokens", "lengths", "hashes")]
-    journal = work / "journal.jsonl"
-    lines = _written(journal, files)
+    log = _BuildLog(work)
     counts: dict[str, Counter[str]] = {}
-    with writing(work):  # what a kill cut off in the middle goes
-        journal.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-        for file, size in zip(files, lines[-1]["sizes"] if lines else [0, 0, 0], strict=True):
-            with file.open("ab") as handle:
-                if handle.tell() > size:
-                    handle.truncate(size)
     for source, texts, meter in sources:
-        mine = [line for line in lines if line["source"] == source]
-        counts[source] = sum((Counter(line["counts"]) for line in mine), Counter())
-        if mine and mine[-1]["whole"]:
+        earlier = [line for line in log.earlier if line["source"] == source]
+        counts[source] = sum((Counter(line["counts"]) for line in earlier), Counter())
+        if earlier and earlier[-1]["whole"]:
             continue
-        batches = itertools.islice(_batches(source, texts, meter, say), len(mine), None)
-        for batch in itertools.chain(
-            _encoded(batches, encoding), [EncodedBatch(b"", b"", b"", Counter())]
-        ):
+        batches = itertools.islice(_batches(source, texts, meter, say), len(earlier), None)
+        for batch in _encoded(batches, encoding):
             counts[source].update(batch.counts)
-            sizes = []
-            with writing(work):
-                for file, content in zip(files, batch[:3], strict=True):
-                    with file.open("ab") as handle:
-                        handle.write(content)
-                        sizes.append(handle.tell())
-                line = {
-                    "source": source,
-                    "sizes": sizes,
-                    "counts": batch.counts,
-                    "whole": not batch.counts,
-                }
-                with journal.open("a", encoding="utf-8") as log:
-                    log.write(json.dumps(line) + "\n")
-    lengths = np.fromfile(files[1], dtype=np.int64)
+            log.append(source, batch, whole=False)
+        log.append(source, EncodedBatch(b"", b"", b"", Counter()), whole=True)
+    tokens, lengths_file, hashes_file = log.files
+    lengths = np.fromfile(lengths_file, dtype=np.int64)
     hashes: Columns | None = None
     if encoding.fingerprints is not None and encoding.fingerprints.columns and len(lengths):
-        hashes = np.memmap(
-            files[2], dtype="<u8", mode="r", shape=(len(lengths), encoding.fingerprints.columns)
-        )
-    return Tokenised(files[0], lengths, counts, hashes)
+        shape = (len(lengths), encoding.fingerprints.columns)
+        hashes = np.memmap(hashes_file, dtype="<u8", mode="r", shape=shape)
+    return Tokenised(tokens, lengths, counts, hashes)
 
 
-def _written(journal: Path, files: list[Path]) -> list[dict[str, Any]]:
-    """The lines of an earlier start's journal whose batches are there; none of one that is
-    damaged."""
-    lines: list[dict[str, Any]] = []
-    try:
-        for text in journal.read_text(encoding="utf-8").splitlines(keepends=True):
-            if text.endswith("\n"):
-                lines.append(json.loads(text))
-        there = all(
-            f.stat().st_size >= size for f, size in zip(files, lines[-1]["sizes"], strict=True)
-        )
-    except (OSError, ValueError, LookupError):
-        return []
-    return lines if there else []
+class _BuildLog:
+    """The files of a build and its journal; what a kill cut off in the middle is dropped at once.
+
+    files: of tokens, lengths and hashes. earlier: lines of the journal that earlier starts wrote.
+    """
+
+    def __init__(self, work: Path) -> None:
+        self.work, self.journal = work, work / "journal.jsonl"
+        self.files = [work / f"documents.{kind}" for kind in ("tokens", "lengths", "hashes")]
+        self.earlier = self._whole_lines()
+        sizes = self.earlier[-1]["sizes"] if self.earlier else [0, 0, 0]
+        text = "".join(json.dumps(line) + "\n" for line in self.earlier)
+        with writing(work):
+            self.journal.write_text(text, encoding="utf-8")
+            for file, size in zip(self.files, sizes, strict=True):
+                with file.open("ab") as handle:
+                    if handle.tell() > size:
+                        handle.truncate(size)
+
+    def _whole_lines(self) -> list[dict[str, Any]]:
+        """The journal's lines where their batches are in the files; none where it is damaged."""
+        lines: list[dict[str, Any]] = []
+        try:
+            for text in self.journal.read_text(encoding="utf-8").splitlines(keepends=True):
+                if text.endswith("\n"):
+                    lines.append(json.loads(text))
+            for file, size in zip(self.files, lines[-1]["sizes"], strict=True):
+                if file.stat().st_size < size:
+                    return []
+        except (OSError, ValueError, LookupError):
+            return []
+        return lines
+
+    def append(self, source: str, batch: EncodedBatch, *, whole: bool) -> None:
+        """Write a batch, then its line. whole: the source is read to its end."""
+        sizes = []
+        with writing(self.work):
+            for file, content in zip(self.files, batch[:3], strict=True):
+                with file.open("ab") as handle:
+                    handle.write(content)
+                    sizes.append(handle.tell())
+            line = {"source": source, "sizes": sizes, "counts": batch.counts, "whole": whole}
+            with self.journal.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(line) + "\n")
 
 
 def _batches(
@@ -189,8 +202,8 @@ def _encoded(batches: Iterator[list[str]], encoding: Encoding) -> Iterator[Encod
     where one was killed.
     """
     yield from map(encoding.make, itertools.islice(batches, ALONE))
-    first = next(batches, None)
-    if first is None:
+    next_batch = next(batches, None)
+    if next_batch is None:
         return
     import loky  # only a large source needs it
 
@@ -198,7 +211,7 @@ def _encoded(batches: Iterator[list[str]], encoding: Encoding) -> Iterator[Encod
     pool = loky.ProcessPoolExecutor(max_workers=count, initializer=_begin, initargs=(encoding,))
     running: deque[Any] = deque()
     try:
-        for batch in itertools.chain([first], batches):
+        for batch in itertools.chain([next_batch], batches):
             running.append(pool.submit(_make, batch))
             if len(running) > 2 * count:
                 yield running.popleft().result()

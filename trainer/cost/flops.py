@@ -62,8 +62,8 @@ def token_cost(
 
 def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:
     """Operations of a training token of a phase."""
-    rate = 1.0 if phase.masking is None else phase.masking.rate
-    return sum(token_cost(model, length=length, causal=phase.objective == "clm", predicted=rate))
+    causal = phase.objective == "clm"
+    return sum(token_cost(model, length=length, causal=causal, predicted=phase.predicted))
 
 
 def peak_of(device_name: str) -> float | None:

@@ -18,6 +18,7 @@ from trainer.model.loss import CHUNK_LOGITS
 from trainer.model.network import build_model, make_config, read_config
 from trainer.model.tokens import ROLES
 from trainer.recipe.fields import human
+from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
 _MODERNBERT: dict[str, Any] = {
@@ -144,47 +145,66 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     recipe.check_shares(gpus, "GPUs")
     model = skeleton(recipe)
     check_phases(model, recipe)
-    count = (
-        0
-        if recipe.reuse is None
-        else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
-    )
-    phases, windows = [], []
-    for phase in recipe.phases[count:]:
-        freeze(model, phase.freeze)
-        cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)), recipe.steps(phase)
-        tokens, batch = steps * recipe.step_tokens_of(phase), recipe.batch_of(phase)
-        seconds = cost * tokens / (PEAK[gpu] * UTILISATION * gpus)
-        phases.append(
-            PhasePlan(phase.name, phase.objective, tokens, steps, cost * tokens, cost, seconds)
-        )
-        micro = min(batch.micro or batch.sequences, batch.sequences // gpus)
-        predicted = 1.0 if phase.masking is None else phase.masking.rate
-        windows.append((micro * recipe.length_of(phase), micro, predicted))
+    names = [phase.name for phase in recipe.phases]
+    reused = 0 if recipe.reuse is None else names.index(recipe.reuse.through) + 1
+    trained = recipe.phases[reused:]
+    speed = PEAK[gpu] * UTILISATION * gpus
+    phases = [_phase_plan(recipe, phase, model, speed) for phase in trained]
+    batches = []
+    for phase in trained:
+        batch = recipe.batch_of(phase)
+        windows = min(batch.micro or batch.sequences, batch.sequences // gpus)
+        batches.append((windows * recipe.length_of(phase), windows))
+    micro_tokens, micro_windows = max(batches)
+    predicted = max(phase.predicted for phase in trained)
     parameters = sum(p.numel() for p in model.parameters())
-    vocabulary, width = model.config.vocab_size, model.config.hidden_size
     state = 16 * parameters // (gpus if recipe.engine.distributed == "fsdp2" else 1)
-    state += 0 if recipe.engine.precision == "fp32" else 2 * parameters
-    kept, micro, _ = max(windows)
-    logits = 8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
-    logits += int(4 * max(predicted for _, _, predicted in windows) * kept * width)
+    if recipe.engine.precision != "fp32":
+        state += 2 * parameters
+    kept = micro_tokens * activation_bytes(recipe, model)
+    logits = _logit_bytes(model, predicted * micro_tokens)
     return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
         parameters=parameters,
         step_tokens=recipe.step_tokens,
-        micro_windows=micro,
+        micro_windows=micro_windows,
         gpu=gpu,
         gpus=gpus,
-        memory_bytes=state + kept * activation_bytes(recipe, model) + logits,
+        memory_bytes=state + kept + logits,
         state_bytes=state,
-        steps=sum(p.steps for p in phases),
-        tokens=sum(p.tokens for p in phases),
-        flops=sum(p.flops for p in phases),
-        seconds=sum(p.seconds for p in phases),
+        steps=sum(phase.steps for phase in phases),
+        tokens=sum(phase.tokens for phase in phases),
+        flops=sum(phase.flops for phase in phases),
+        seconds=sum(phase.seconds for phase in phases),
         phases=tuple(phases),
-        reused=tuple(p.name for p in recipe.phases[:count]),
+        reused=tuple(names[:reused]),
     )
+
+
+def _phase_plan(recipe: Recipe, phase: Phase, model: PreTrainedModel, speed: float) -> PhasePlan:
+    """What a phase costs. speed: operations per second of all GPUs; freezes what the phase does."""
+    freeze(model, phase.freeze)
+    cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)), recipe.steps(phase)
+    tokens = steps * recipe.step_tokens_of(phase)
+    return PhasePlan(
+        name=phase.name,
+        objective=phase.objective,
+        tokens=tokens,
+        steps=steps,
+        flops=cost * tokens,
+        flops_per_token=cost,
+        seconds=cost * tokens / speed,
+    )
+
+
+def _logit_bytes(model: PreTrainedModel, targets: float) -> int:
+    """A chunk of logits and of their gradient, the head's gradient, and the states with a target,
+    all in float32.
+    """
+    vocabulary, width = model.config.vocab_size, model.config.hidden_size
+    chunk: int = 8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
+    return chunk + int(4 * targets * width)
 
 
 def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> int:

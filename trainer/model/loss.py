@@ -8,6 +8,7 @@ means: the caller divides by the number of targets of the whole optimiser step.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -67,6 +68,22 @@ def compiled_chunk() -> Callable[..., tuple[Tensor, Tensor | None, Tensor | None
     return compiled
 
 
+@dataclass
+class _Gradients:
+    """Of the summed loss, for the inputs that take one; of weight and bias in float32."""
+
+    hidden: Tensor | None = None
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+
+    def add(self, rows: slice, low: Tensor, hidden: Tensor, matrix: Tensor) -> None:
+        """Take in what a chunk of rows adds by its logits' gradient `low` (rows, vocabulary)."""
+        if self.hidden is not None:
+            torch.mm(low, matrix, out=self.hidden[rows])
+        if self.weight is not None:
+            _add_product(self.weight, low.t(), hidden[rows])
+
+
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -80,34 +97,30 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         body = compiled_chunk() if compiled else chunk_loss
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        need_hidden, need_weight = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
-        need_bias = bias is not None and ctx.needs_input_grad[2]
-        kind = hidden.dtype
-        matrix, offset = weight.to(kind), None if bias is None else bias.to(kind)
-        grad_hidden = torch.empty_like(hidden) if need_hidden else None
-        grad_weight = (
-            torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
-            if need_weight
-            else None
-        )
-        grad_bias = (
-            torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
-        )
+        gradients = _Gradients()
+        if ctx.needs_input_grad[0]:
+            gradients.hidden = torch.empty_like(hidden)
+        if ctx.needs_input_grad[1]:
+            gradients.weight = torch.zeros_like(weight, dtype=torch.float32)
+        if bias is not None and ctx.needs_input_grad[2]:
+            gradients.bias = torch.zeros_like(bias, dtype=torch.float32)
+        biased = gradients.bias is not None
+        matrix = weight.to(hidden.dtype)
+        offset = None if bias is None else bias.to(hidden.dtype)
         for start in range(0, hidden.shape[0], chunk):
-            part, want = hidden[start : start + chunk], targets[start : start + chunk]
-            logits = part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())
+            rows = slice(start, start + chunk)
+            if offset is None:
+                logits = hidden[rows] @ matrix.t()
+            else:
+                logits = torch.addmm(offset, hidden[rows], matrix.t())
             total, low, bias_part = body(
-                total, logits, want, need_hidden or need_weight or need_bias, need_bias
+                total, logits, targets[rows], any(ctx.needs_input_grad[:3]), biased
             )
-            if low is None:
-                continue
-            if grad_bias is not None and bias_part is not None:
-                grad_bias += bias_part
-            if grad_hidden is not None:
-                torch.mm(low, matrix, out=grad_hidden[start : start + chunk])
-            if grad_weight is not None:
-                _add_product(grad_weight, low.t(), part)
-        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+            if low is not None:
+                gradients.add(rows, low, hidden, matrix)
+            if gradients.bias is not None and bias_part is not None:
+                gradients.bias += bias_part
+        ctx.save_for_backward(gradients.hidden, gradients.weight, gradients.bias)
         ctx.kinds = (hidden.dtype, weight.dtype, None if bias is None else bias.dtype)
         return total
 

@@ -95,29 +95,15 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
     """A recipe's fields with those of the recipe that it extends below them and its arms above
     them.
     """
-    path, named = find(name_or_path)
+    path, named_arms = find(name_or_path)
     located = yaml12.parse_file(path)
     declared = _arms(located)
     if not isinstance(located.data, dict):
         return located
     data = {key: value for key, value in located.data.items() if key not in ("extends", "arms")}
     if "extends" in located.data:
-        name = located.data["extends"]
-        if not isinstance(name, str) or depth == 0:
-            what = "extends must name one recipe, and not in a circle"
-            raise _fault(located, what, "write `extends: NAME`", "extends")
-        try:
-            below(name, "extends")
-        except FieldError as error:
-            raise _fault(located, error.what, error.hint, "extends") from None
-        sibling = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
-        try:
-            parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)
-        except UsageError as error:
-            raise _fault(located, f"extends: {error.what}", error.hint, "extends") from None
-        _valid(parent)
-        data = _lay(parent.data, data, located)
-    for arm in (*named, *wanted):
+        data = _lay(_extended(located, path, depth).data, data, located)
+    for arm in (*named_arms, *wanted):
         if arm not in declared:
             hint = suggest(arm, list(declared)) if declared else "it declares none: drop --arm"
             raise UsageError(f"recipe '{name_or_path}' has no arm '{arm}'", hint=hint)
@@ -127,9 +113,30 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
             _valid(LocatedYaml(data, located.lines, located.file))
         except SpecError as error:
             raise _fault(located, f"arm '{arm}': {error.what}", error.hint, "arms", arm) from None
-    if named:
+    if named_arms:
         data["name"] = str(name_or_path).removesuffix(".yaml")
     return LocatedYaml(data, located.lines, located.file)
+
+
+def _extended(located: LocatedYaml, path: Path, depth: int) -> LocatedYaml:
+    """The valid recipe that the file `path` extends: one beside it, or by name. Raises
+    SpecError.
+    """
+    name = located.data["extends"]
+    if not isinstance(name, str) or depth == 0:
+        what = "extends must name one recipe, and not in a circle"
+        raise _fault(located, what, "write `extends: NAME`", "extends")
+    try:
+        below(name, "extends")
+    except FieldError as error:
+        raise _fault(located, error.what, error.hint, "extends") from None
+    sibling = path.parent / f"{name.removesuffix('.yaml')}.yaml"
+    try:
+        parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)
+    except UsageError as error:
+        raise _fault(located, f"extends: {error.what}", error.hint, "extends") from None
+    _valid(parent)
+    return parent
 
 
 def _fault(located: LocatedYaml, what: str, hint: str, *place: str) -> SpecError:
@@ -169,30 +176,27 @@ def _lay(
     """`above` over `below`; a group of phases changes the phases of these names. place: of `above`
     in its file.
     """
-    named = above.get("phases")
-    if isinstance(named, dict) and isinstance(below.get("phases"), list):
+    changes = above.get("phases")
+    if isinstance(changes, dict) and isinstance(below.get("phases"), list):
         phases = {str(phase["name"]): phase for phase in below["phases"]}
-        if unknown := [name for name in named if name not in phases]:
-            hint = f"phases below: {', '.join(phases)}"
-            raise _fault(
-                located,
-                f"there is no phase '{unknown[0]}' to change",
-                hint,
-                *place,
-                "phases",
-                unknown[0],
-            )
-        above = above | {
-            "phases": [_merge(p, named[n]) if n in named else p for n, p in phases.items()]
-        }
+        for name, fields in changes.items():
+            if name not in phases:
+                what = f"there is no phase '{name}' to change"
+                hint = f"phases below: {', '.join(phases)}"
+                raise _fault(located, what, hint, *place, "phases", name)
+            phases[name] = _merge(phases[name], fields)
+        above = {**above, "phases": list(phases.values())}
     merged: dict[str, Any] = _merge(below, above)
     return merged
 
 
 def _merge(below: Any, above: Any) -> Any:
-    if isinstance(below, dict) and isinstance(above, dict):
-        return {**below, **{k: _merge(below[k], v) if k in below else v for k, v in above.items()}}
-    return above
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    merged = dict(below)
+    for key, value in above.items():
+        merged[key] = _merge(below.get(key), value)
+    return merged
 
 
 def recipe_schema() -> dict[str, Any]:

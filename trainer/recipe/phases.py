@@ -95,6 +95,11 @@ class Phase(Growing):
     isolate_documents: bool = False
     """Whether attention stops at document ends inside a window, and no target crosses one."""
 
+    @property
+    def predicted(self) -> float:
+        """Part of the positions that have a target."""
+        return 1.0 if self.masking is None else self.masking.rate
+
     @model_validator(mode="after")
     def _fits(self) -> Phase:
         if self.objective == "mlm" and self.masking is None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from trainer.train.distributed import World
 FOLDER = "checkpoints"
 PROGRESS = "progress.json"
 LATEST = "latest"
+_MOMENTS = "optim/"
 _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest"
 
 
@@ -96,16 +99,9 @@ def save_checkpoint(
         make_folder(final.parent)
         shutil.rmtree(temporary, ignore_errors=True)
     world.barrier()
-    names = {id(p): name for name, p in model.named_parameters()}
-    moments = {
-        f"{names[id(p)]}/{key}": value
-        for p, state in optimizer.state.items()
-        for key, value in state.items()
-    }
+    state = _tensors(model) | _moments(model, optimizer)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-            state = _tensors(model) | {f"optim/{key}": value for key, value in moments.items()}
+        with _undistributed():
             save(state, checkpoint_id=temporary, no_dist=world.size == 1)
         world.barrier()
         if world.first:
@@ -115,20 +111,23 @@ def save_checkpoint(
                 temporary.rename(final)
             write_text(final.parent / LATEST, name)
     except (OSError, CheckpointException, RuntimeError) as error:
-        cause: BaseException | None = error
-        if isinstance(error, CheckpointException):
-            cause = next((failure[0] for failure in error.failures.values()), error)
-        words = first_line(cause, 160)
-        while cause is not None and not isinstance(
-            cause, OSError
-        ):  # the system's refusal lies below torch's
-            cause = cause.__cause__ or cause.__context__
-        raise cannot_write(final, cause or OSError(words), PLACE) from error
+        raise cannot_write(final, _refusal(error), PLACE) from error
     finally:
         if world.first:
             shutil.rmtree(temporary, ignore_errors=True)
     world.barrier()
     return final
+
+
+def _refusal(error: BaseException) -> OSError:
+    """Why the system did not take a write: its error lies below torch's."""
+    failure = error
+    if isinstance(error, CheckpointException):
+        failure = next((inner for inner, _ in error.failures.values()), error)
+    cause: BaseException | None = failure
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause or OSError(first_line(failure, 160))
 
 
 def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
@@ -158,30 +157,43 @@ def load_moments(
     parameters = dict(model.named_parameters())
     state: dict[str, Tensor] = {}
     for key in FileSystemReader(folder).read_metadata().state_dict_metadata:
-        name, _, moment = key.removeprefix("optim/").rpartition("/")
-        if key.startswith("optim/"):
-            state[key] = (
-                torch.zeros(()) if moment == "step" else torch.zeros_like(parameters[name].detach())
-            )
+        if not key.startswith(_MOMENTS):
+            continue
+        name, _, moment = key.removeprefix(_MOMENTS).rpartition("/")
+        state[key] = torch.zeros_like(parameters[name].detach())
+        if moment == "step":
+            state[key] = torch.zeros(())
     _load(folder, state, world)
     for key, value in state.items():
-        name, _, moment = key.removeprefix("optim/").rpartition("/")
-        parameter = parameters[name]
-        optimizer.state[parameter][moment] = (
-            value.to(parameter.device) if moment == "step" else value
-        )
+        name, _, moment = key.removeprefix(_MOMENTS).rpartition("/")
+        optimizer.state[parameters[name]][moment] = value.to(parameters[name].device)
 
 
 def _tensors(model: nn.Module) -> dict[str, Any]:
     return {f"model/{name}": p.detach() for name, p in model.named_parameters()}
 
 
+def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    moments = {}
+    for name, parameter in model.named_parameters():
+        for moment, value in optimizer.state.get(parameter, {}).items():
+            moments[f"{_MOMENTS}{name}/{moment}"] = value
+    return moments
+
+
+@contextmanager
+def _undistributed() -> Iterator[None]:
+    """Without torch's warning that a single process is not distributed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        yield
+
+
 def _load(folder: Path, state: dict[str, Any], world: World) -> None:
     if not state:
         return
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        with _undistributed():
             load(state, checkpoint_id=folder, no_dist=world.size == 1)
     except (OSError, CheckpointException, RuntimeError, ValueError, KeyError, EOFError) as error:
         what = f"the checkpoint cannot be read: {first_line(error, 160)}"

@@ -72,13 +72,18 @@ class TrainingDisplay(Display):
             return
         # after the colon come counts
         state = (tick.what.partition(":")[0], 10 * done // total if total else -1)
-        if state != self.last or time.monotonic() - self.spoke > QUIET:
-            self.last, self.spoke = state, time.monotonic()
-            steps = (
-                f" {done}%" if tick.fraction is not None else f" {done}/{total}" if total else ""
-            )
-            left = f"  {tick.seconds_left:,.0f} s left" if tick.seconds_left else ""
-            self.say(f"{tick.what}{steps}  {detail}{left}".rstrip())
+        if state == self.last and time.monotonic() - self.spoke <= QUIET:
+            return
+        self.last, self.spoke = state, time.monotonic()
+        line = tick.what
+        if tick.fraction is not None:
+            line += f" {done}%"
+        elif total:
+            line += f" {done}/{total}"
+        line += f"  {detail}"
+        if tick.seconds_left:
+            line += f"  {tick.seconds_left:,.0f} s left"
+        self.say(line.rstrip())
 
 
 FILE = "metrics.jsonl"

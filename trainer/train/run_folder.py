@@ -82,16 +82,14 @@ def recipe_hash(recipe: Recipe) -> str:
 
 def differences(a: Any, b: Any, at: str = "") -> list[str]:
     """Dotted names of the fields in which two recipes' `training_fields` differ."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        keys = [*a, *(k for k in b if k not in a)]
-        return [d for k in keys for d in differences(a.get(k), b.get(k), f"{at}.{k}" if at else k)]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return [
-            d
-            for i, (x, y) in enumerate(zip(a, b, strict=True))
-            for d in differences(x, y, f"{at}.{i}")
-        ]
-    return [] if a == b else [at]
+        a, b = dict(enumerate(a)), dict(enumerate(b))
+    if not (isinstance(a, dict) and isinstance(b, dict)):
+        return [] if a == b else [at]
+    found = []
+    for key in {**a, **b}:
+        found += differences(a.get(key), b.get(key), f"{at}.{key}" if at else str(key))
+    return found
 
 
 def read_recipe(out: Path) -> Recipe:
@@ -144,9 +142,12 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
             hint=hint,
         )
     with writing(out):  # what a kill left of folders on their way; whole ones never end in .tmp
-        for place in (out, out / FOLDER, out / "exports", out / "phases"):
-            for left in place.glob("*.tmp"):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        for folder in (out, out / FOLDER, out / "exports", out / "phases"):
+            for remnant in folder.glob("*.tmp"):
+                if remnant.is_dir():
+                    shutil.rmtree(remnant)
+                else:
+                    remnant.unlink()
 
 
 def read_start(out: Path) -> Start | None:
@@ -167,27 +168,12 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     """
     assert recipe.reuse is not None
     other, through = Path(recipe.reuse.run), recipe.reuse.through
-    theirs, their_start = read_recipe(other), read_start(other)
-    count = [p.name for p in recipe.phases].index(through) + 1
-    a, b = training_fields(recipe), training_fields(theirs)
-    a["phases"], b["phases"] = a["phases"][:count], b["phases"][:count]
-    changed = differences(a, b)
-    if their_start is not None and not changed:
-        free = any(recipe.corpus_of(p) != recipe.corpus for p in recipe.phases[:count])
-        mine, their = (
-            s.model_copy(
-                update={"phase_manifests": s.phase_manifests[:count] if free else ()}
-            ).model_dump()
-            for s in (start, their_start)
-        )
-        changed = differences(mine, their)
-    if changed or their_start is None:
-        what = (
-            f"reuse.run {other} was not trained as this recipe begins: "
-            f"{', '.join(changed[:4]) or 'it never began'}"
-        )
+    other_recipe = read_recipe(other)
+    count = [phase.name for phase in recipe.phases].index(through) + 1
+    changed = _reuse_differences(recipe, start, other_recipe, read_start(other), count)
+    if changed:
         raise UsageError(
-            what,
+            f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4])}",
             hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
         )
     folder = other / FOLDER / phase_end_name(count - 1, through)
@@ -198,9 +184,31 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
         )
     progress = read_progress(folder)
     done = tuple(
-        r.model_copy(update={"adopted_from": r.adopted_from or theirs.name}) for r in progress.done
+        record.model_copy(update={"adopted_from": record.adopted_from or other_recipe.name})
+        for record in progress.done
     )
     return progress.model_copy(update={"done": done, "recipe_hash": recipe_hash(recipe)}), folder
+
+
+def _reuse_differences(
+    recipe: Recipe, start: Start, other_recipe: Recipe, other_start: Start | None, count: int
+) -> list[str]:
+    """In what the first `count` phases of two runs differ, and what they were trained from."""
+    fields, other_fields = training_fields(recipe), training_fields(other_recipe)
+    for described in (fields, other_fields):
+        described["phases"] = described["phases"][:count]
+    changed = differences(fields, other_fields)
+    if changed:
+        return changed
+    if other_start is None:
+        return ["it never began"]
+    # later phases may have any corpus; without corpora of their own the runs' manifests tell all
+    phases = recipe.phases[:count]
+    compared = count if any(recipe.corpus_of(p) != recipe.corpus for p in phases) else 0
+    begun, other_begun = start.model_dump(), other_start.model_dump()
+    begun["phase_manifests"] = start.phase_manifests[:compared]
+    other_begun["phase_manifests"] = other_start.phase_manifests[:compared]
+    return differences(begun, other_begun)
 
 
 def phase_end_name(index: int, name: str) -> str:
