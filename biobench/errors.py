@@ -7,6 +7,7 @@ with 2.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,17 @@ def visible(text: str) -> str:
     escapes, \\x1b say.
     """
     return escaped(" ".join(text.split()))
+
+
+def shown_json(text: str) -> str:
+    """JSON text as it may be printed: what has no picture or turns the direction of writing is a
+    `\\u` escape, which a parser gives back.
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1] for sign in text
+    )
 
 
 def escaped(text: str) -> str:

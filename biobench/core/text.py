@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
 from functools import lru_cache
@@ -11,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-_LINE_END = "\n"
 Hashes = NDArray[np.uint64]
 _BASE = 0x9E3779B97F4A7C15 | 1
 _WORD = re.compile(r"\w+")
@@ -22,17 +20,6 @@ def first_line(error: object, limit: int | None = None) -> str:
     is empty.
     """
     return (str(error).strip() or type(error).__name__).splitlines()[0][:limit]
-
-
-def shown_json(text: str) -> str:
-    """JSON text as it may be printed: what has no picture or turns the direction of writing is a
-    `\\u` escape, which a parser gives back.
-    """
-    if text.replace(_LINE_END, "").isprintable():
-        return text
-    return "".join(
-        sign if sign == _LINE_END or sign.isprintable() else json.dumps(sign)[1:-1] for sign in text
-    )
 
 
 def folded(text: str) -> str:

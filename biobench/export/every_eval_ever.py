@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from biobench.core.text import shown_json
+from biobench.errors import shown_json
 from biobench.export.results import TaskResult
 from biobench.report.literature.comparison import NAMES
 from biobench.report.row import Row

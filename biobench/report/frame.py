@@ -40,7 +40,7 @@ LOWEST = {"pearson": -1.0, "spearman": -1.0}
 """Scores that may lie below 0, and what they cannot pass."""
 
 
-MOST_LINES = 30
+MOST_ROWS = 20
 """Of a report that shows itself in an interpreter or a notebook."""
 
 
@@ -78,23 +78,12 @@ class Report:
         return [asdict(row) for row in (*self.rows, *self.averages)]
 
     def __repr__(self) -> str:
-        """The beginning of the table."""
-        from biobench.report.printers import to_text
-
-        lines = to_text(self).splitlines()
-        if len(lines) <= MOST_LINES:
-            return "\n".join(lines)
-        more = f"{len(lines) - MOST_LINES + 1} more lines: print(report.text())"
-        return "\n".join([*lines[: MOST_LINES - 1], more])
-
-    def text(self) -> str:
-        """The whole table, as `biobench report` prints it."""
-        from biobench.report.printers import to_text
-
-        return to_text(self)
+        """The beginning and the end of the table."""
+        columns = ["model", "task", "metric", "mean", "low", "high", "n_seeds", "source"]
+        return str(self.frame[columns].to_string(max_rows=MOST_ROWS, index=False))
 
     def _repr_html_(self) -> str:
-        """The same beginning, for notebooks."""
+        """The same, for notebooks."""
         return f"<pre>{escape(repr(self))}</pre>"
 
 

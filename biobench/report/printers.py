@@ -18,8 +18,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from biobench.core.text import shown_json
-from biobench.errors import UsageError
+from biobench.errors import UsageError, shown_json
 from biobench.report.escape import LONGEST, for_csv, for_html, for_latex, for_markdown, plain, words
 from biobench.report.frame import Report
 from biobench.report.row import Row

@@ -21,9 +21,9 @@ from biobench.core.files import (
     writing,
 )
 from biobench.core.packages import check_ours
-from biobench.core.text import first_line, runs, shown_json, words
+from biobench.core.text import first_line, runs, words
 from biobench.data.overlap import overlap
-from biobench.errors import StoreError, escaped
+from biobench.errors import StoreError, escaped, shown_json
 from biobench.schema.document import Document
 from trainer.corpus.cleaning import Excluded
 

@@ -13,8 +13,7 @@ from typing import Any
 import typer
 
 from biobench.core.files import temporary_file
-from biobench.core.text import shown_json
-from biobench.errors import UsageError, escaped
+from biobench.errors import UsageError, escaped, shown_json
 from biobench.runs.table import percent as percent
 
 
@@ -38,7 +37,7 @@ def answer(as_json: bool, data: Any, lines: Iterable[str]) -> None:
         print_json(data)
     else:
         for line in lines:
-            typer.echo(escaped(line))
+            typer.echo("\n".join(map(escaped, line.split("\n"))))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

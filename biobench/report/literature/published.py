@@ -65,13 +65,15 @@ class PublishedHeader(Paper):
 
 @dataclass(frozen=True, slots=True)
 class PublishedValue:
-    """One printed number. value: fraction (0-1)."""
+    """One printed number. value: fraction (0-1); step: to which it was rounded, a fraction."""
 
     paper: str
     model: str
+    size: str
     language: str
     task: str
     value: float
+    step: float
     claimed: str
     likely: str
     seeds: int
@@ -264,10 +266,12 @@ def _value(row: dict[str, str], header: PublishedHeader) -> PublishedValue:
     return PublishedValue(
         paper=header.id,
         model=row["model"],
+        size=row["size"],
         language=language,
         task=row["task"],
         # fractions that print as they were written: 0.701, not 0.7010000000000001
         value=round(float(row["value_percent"]) / 100, 6),
+        step=10.0**-header.decimals / 100,
         claimed=row["average_claimed"],
         likely=row["average_likely"],
         seeds=int(row["seeds"] or 0),

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModel
 
-from biobench.core.tokenizer import _PROBES
+from biobench.core.tokenizer_trial import PROBES
 from biobench.data.catalog import load_task
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import Checkpoint, find_checkpoint, load_tokenizer, window
@@ -80,7 +80,7 @@ def checkpoint(setting: Setting, name: str, **changes: Any) -> Checkpoint:
 def words_tokenizer(longest: int) -> Any:
     """A tokenizer to which each generated word is one token."""
     # the kernels are proved on texts of their own: of one word they would prove nothing
-    plain = dict.fromkeys(" ".join(_PROBES).split())
+    plain = dict.fromkeys(" ".join(PROBES).split())
     words = [*SPECIAL, *(word(number) for number in range(_WORDS)), *plain]
     vocabulary = {text: number for number, text in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
