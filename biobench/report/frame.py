@@ -78,9 +78,12 @@ class Report:
         return [asdict(row) for row in (*self.rows, *self.averages)]
 
     def __repr__(self) -> str:
-        """The beginning and the end of the table."""
+        """The beginning and the end of the table, runs of one's own first."""
         columns = ["model", "task", "metric", "mean", "low", "high", "n_seeds", "source"]
-        return str(self.frame[columns].to_string(max_rows=MOST_ROWS, index=False))
+        printed_last = self.frame.sort_values(
+            "source", key=lambda source: source == "published", kind="stable"
+        )
+        return str(printed_last[columns].to_string(max_rows=MOST_ROWS, index=False))
 
     def _repr_html_(self) -> str:
         """The same, for notebooks."""
