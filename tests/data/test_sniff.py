@@ -413,7 +413,7 @@ def test_folds_are_numbered_folders(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("all.csv.gz", gzip.compress(b"text,label\n"), "is compressed (gzip), no text"),
+        ("all.csv.gz", gzip.compress(b"text,label\n", mtime=0), "is compressed (gzip), no text"),
         ("all.xlsx", b"PK\x03\x04rest", "is an Excel workbook or a zip archive, no text"),
         ("all.csv", b"%PDF-1.7", "is a PDF, no text"),
         ("all.txt", b"just a line\nand another\n", "is neither JSON, a token file with tags"),
