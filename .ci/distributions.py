@@ -49,7 +49,7 @@ def check_wheel(path: Path) -> list[str]:
         for extra in ("test", "flash", "real")
         if extra not in extras
     ]
-    if "biobench = biobench.cli.main:main" not in scripts:
+    if "biobench = biobench.__main__:main" not in scripts:
         wrong.append("wheel: the console script is missing")
     if not str(metadata.get_payload()).lstrip().startswith("# BioBench"):
         wrong.append("wheel: the README is not the description")
