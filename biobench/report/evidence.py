@@ -210,8 +210,13 @@ class Evidence:
     def _part_counts(self, group: RunGroup, record: RunRecord) -> GroupCounts:
         """The counts on the group's slice, which only the texts of the corpus tell."""
         texts = self._texts(record)
+        part = texts.parts.get(group.slice)
+        if part is None:
+            raise StatsInputError(
+                f"{record.task.id} has no slice '{group.slice}'", hint="run `biobench rescore`"
+            )
         _, predictions = group.store.load_predictions(record, texts.scored_on)
-        return part_counts(record.task, texts.parts[group.slice], predictions, by_group=True)
+        return part_counts(record.task, part, predictions, by_group=True)
 
     def _texts(self, record: RunRecord) -> RunTexts:
         if self._reader is None:
