@@ -150,12 +150,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     trained = recipe.phases[reused:]
     speed = PEAK[gpu] * UTILISATION * gpus
     phases = [_phase_plan(recipe, phase, model, speed) for phase in trained]
-    batches = []
-    for phase in trained:
-        batch = recipe.batch_of(phase)
-        windows = min(batch.micro or batch.sequences, batch.sequences // gpus)
-        batches.append((windows * recipe.length_of(phase), windows))
-    micro_tokens, micro_windows = max(batches)
+    micro_tokens, micro_windows = max(_micro_batch(recipe, phase, gpus) for phase in trained)
     predicted = max(phase.predicted for phase in trained)
     parameters = sum(p.numel() for p in model.parameters())
     state = 16 * parameters // (gpus if recipe.engine.distributed == "fsdp2" else 1)
@@ -180,6 +175,13 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         phases=tuple(phases),
         reused=tuple(names[:reused]),
     )
+
+
+def _micro_batch(recipe: Recipe, phase: Phase, gpus: int) -> tuple[int, int]:
+    """(tokens, windows) of one forward pass on a GPU."""
+    batch = recipe.batch_of(phase)
+    windows = min(batch.micro or batch.sequences, batch.sequences // gpus)
+    return windows * recipe.length_of(phase), windows
 
 
 def _phase_plan(recipe: Recipe, phase: Phase, model: PreTrainedModel, speed: float) -> PhasePlan:

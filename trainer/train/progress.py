@@ -61,8 +61,9 @@ class TrainingDisplay(Display):
         detail = "" if tick.loss is None else f"loss {tick.loss:.3f}"
         if tick.tokens_per_second:
             detail += f"  {tick.tokens_per_second:,.0f} tokens/s"
-        # before the first step there are no steps to show
-        done, total = tick.done, tick.total if tick.done else 0
+        done, total = tick.done, tick.total
+        if not done:
+            total = 0  # before the first step there are no steps to show
         if tick.fraction is not None:
             done, total = int(100 * tick.fraction), 100
         if self.bar is not None and self.task is not None:
@@ -75,15 +76,12 @@ class TrainingDisplay(Display):
         if state == self.last and time.monotonic() - self.spoke <= QUIET:
             return
         self.last, self.spoke = state, time.monotonic()
-        line = tick.what
-        if tick.fraction is not None:
-            line += f" {done}%"
-        elif total:
-            line += f" {done}/{total}"
-        line += f"  {detail}"
         if tick.seconds_left:
-            line += f"  {tick.seconds_left:,.0f} s left"
-        self.say(line.rstrip())
+            detail += f"  {tick.seconds_left:,.0f} s left"
+        counts = f" {done}/{total}" if total else ""
+        if tick.fraction is not None:
+            counts = f" {done}%"
+        self.say(f"{tick.what}{counts}  {detail}".rstrip())
 
 
 FILE = "metrics.jsonl"
