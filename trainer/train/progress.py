@@ -34,6 +34,12 @@ class Tick:
     seconds_left: float | None = None
     fraction: float | None = None
 
+    def counts(self) -> tuple[int, int]:
+        """(done, total): steps, or percent of what comes before them; a total of 0 is unknown."""
+        if self.fraction is not None:
+            return int(100 * self.fraction), 100
+        return self.done, self.total if self.done else 0
+
 
 Listener = Callable[[Tick], None]
 
@@ -61,11 +67,7 @@ class TrainingDisplay(Display):
         detail = "" if tick.loss is None else f"loss {tick.loss:.3f}"
         if tick.tokens_per_second:
             detail += f"  {tick.tokens_per_second:,.0f} tokens/s"
-        done, total = tick.done, tick.total
-        if not done:
-            total = 0  # before the first step there are no steps to show
-        if tick.fraction is not None:
-            done, total = int(100 * tick.fraction), 100
+        done, total = tick.counts()
         if self.bar is not None and self.task is not None:
             self.bar.update(
                 self.task, description=tick.what, completed=done, total=total or None, detail=detail
