@@ -305,9 +305,9 @@ def _report(
     recipe, at, device = run.recipe, run.progress, run.world.device
     norm = float(step.norm)
     if not (math.isfinite(loss) and math.isfinite(norm)):
-        hint = "continue from the last checkpoint with a smaller rate or engine.precision=fp32"
         raise TrainingError(
-            f"the loss of phase '{phase.name}' is not finite at step {at.step}", hint=hint
+            f"the loss of phase '{phase.name}' is not finite at step {at.step}",
+            hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
         )
     what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
     left = (recipe.total_tokens - at.total_tokens) / speed if speed else None

@@ -135,8 +135,10 @@ class Kind(Traits):
     def check(self, spec: TaskSpec) -> None:
         """What the kind does not have stays at its default, and what it needs is there."""
         if spec.head.kind != self.head:
-            what = f"head.kind '{spec.head.kind}' does not fit type '{spec.type}'"
-            raise fail(what, f"use `kind: {self.head}`")
+            raise fail(
+                f"head.kind '{spec.head.kind}' does not fit type '{spec.type}'",
+                f"use `kind: {self.head}`",
+            )
         self._check_metrics(spec)
         self.check_probe(spec, spec.probe if spec.training.encoder == "frozen" else "none")
         for field, default in _NOT_OF_ALL.items():
@@ -147,20 +149,25 @@ class Kind(Traits):
         self._check_labels(spec)
         scores = {getattr(spec.metric, field) for field in _METRIC_FIELDS}
         if "micro_f1_positive" in scores and not spec.metric.negative_label:
-            what = "metric.negative_label is missing, micro_f1_positive needs it"
-            raise fail(what, "name the label that does not count")
+            raise fail(
+                "metric.negative_label is missing, micro_f1_positive needs it",
+                "name the label that does not count",
+            )
 
     def _check_metrics(self, spec: TaskSpec) -> None:
         """The scores that a spec names are those of the kind, and rise."""
         for field in _METRIC_FIELDS:
             name = getattr(spec.metric, field)
             if name in self.lower_is_better:
-                what = f"metric.{field} '{name}' falls as predictions get better"
-                raise fail(what, f"use {self.metrics[0]}")
+                raise fail(
+                    f"metric.{field} '{name}' falls as predictions get better",
+                    f"use {self.metrics[0]}",
+                )
             if name is not None and name not in (*leading_metrics(self), *PLUGIN_METRICS):
                 best = "macro_f1" if self.counted else self.metrics[0]
-                what = f"metric.{field} '{name}' is not defined for type '{spec.type}'"
-                raise fail(what, f"use {best}")
+                raise fail(
+                    f"metric.{field} '{name}' is not defined for type '{spec.type}'", f"use {best}"
+                )
 
     def _check_labels(self, spec: TaskSpec) -> None:
         """Labels are listed where the kind needs a list, and enough of them."""
@@ -171,8 +178,9 @@ class Kind(Traits):
         elif not (self.spans or self.numeric or self.thresholds) and len(labels) < 2:
             raise fail("a classification task needs at least two labels", "list them all")
         elif negative is not None and negative not in labels:
-            what = f"metric.negative_label '{negative}' is not a label"
-            raise fail(what, suggest(negative, labels))
+            raise fail(
+                f"metric.negative_label '{negative}' is not a label", suggest(negative, labels)
+            )
 
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
         """Raise FieldError where a probe does not fit the kind. none: the encoder is trained."""
@@ -181,11 +189,14 @@ class Kind(Traits):
         if probe == "none":
             return
         if probe.kind == "similarity":
-            what = f"probe.kind 'similarity' does not fit type '{spec.type}'"
-            raise fail(what, "use `kind: linear`")
+            raise fail(
+                f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`"
+            )
         if not self.probes:
-            what = f"training.encoder 'frozen' does not fit type '{spec.type}' here"
-            raise fail(what, "use `encoder: trained`")
+            raise fail(
+                f"training.encoder 'frozen' does not fit type '{spec.type}' here",
+                "use `encoder: trained`",
+            )
 
     def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
         """What the head's outputs mean."""
@@ -374,7 +385,9 @@ def get_kind(name: str) -> Kind:
     """
     kind = KINDS.get(name)
     if kind is None:
-        hint = "upgrade BioBench, or install the package that brings this kind"
-        raise StoreError(f"'{name[:80]}' is no kind of task that is known here", hint=hint)
+        raise StoreError(
+            f"'{name[:80]}' is no kind of task that is known here",
+            hint="upgrade BioBench, or install the package that brings this kind",
+        )
     assert isinstance(kind, Kind)
     return kind

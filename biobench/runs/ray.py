@@ -81,9 +81,9 @@ def run_on_ray(
         with _joined(ray):
             return _sweep(ray, context, items, reporter, token)
     except ConnectionError as error:
-        hint = "finished runs are stored; repeat the command"
         raise ClusterError(
-            f"the connection to the cluster was lost: {first_line(error)}", hint=hint
+            f"the connection to the cluster was lost: {first_line(error)}",
+            hint="finished runs are stored; repeat the command",
         ) from error
     finally:
         path.unlink(missing_ok=True)

@@ -63,8 +63,10 @@ def _check_options(request: RunRequest) -> None:
 def _check_ray(request: RunRequest) -> None:
     on_ray, share = request.executor == "ray", request.worker_gpus
     if share is not None and not (on_ray and 0 < share <= 1):
-        hint = "a share of a GPU above 0 and at most 1, such as 0.5, with --executor ray"
-        raise UsageError(f"--worker-gpus {share:g} does not apply", hint=hint)
+        raise UsageError(
+            f"--worker-gpus {share:g} does not apply",
+            hint="a share of a GPU above 0 and at most 1, such as 0.5, with --executor ray",
+        )
     if on_ray and find_spec("ray") is None:
         raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
 
@@ -152,11 +154,11 @@ def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
         )
     if request.track == "frozen" and trains:
         if task.spec.training.encoder == "frozen":
-            what = (
+            raise UsageError(
                 f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a "
-                f"probe of its own"
+                f"probe of its own",
+                hint="run it without --track",
             )
-            raise UsageError(what, hint="run it without --track")
         overrides = [*FROZEN, *(text for text in overrides if text not in FROZEN)]
     changed = load_task(task.path, overrides) if overrides else task
     probe = [text for text in changed.overrides if re.match(r"probe\b", text.strip())]

@@ -65,9 +65,9 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
         )
     if config.model_type == "modernbert-decoder":
         return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window, sliding_window)
-    hint = "add its rule to trainer/model/attention.py:reach"
     raise ModelError(
-        f"local attention of model type '{config.model_type}' has no window rule here", hint=hint
+        f"local attention of model type '{config.model_type}' has no window rule here",
+        hint="add its rule to trainer/model/attention.py:reach",
     )
 
 
@@ -124,19 +124,17 @@ def attention(
     passed.
     """
     if attention_mask is not None:
-        what = (
-            "an attention mask reached the pretraining attention, which takes packed windows "
-            "without padding"
-        )
         raise ModelError(
-            what, hint="pass input_ids only; reload the exported model for padded batches"
+            "an attention mask reached the pretraining attention, which takes packed windows "
+            "without padding",
+            hint="pass input_ids only; reload the exported model for padded batches",
         )
     if detour_causal is None:
-        hint = (
-            "call the model through trainer.model.network, which passes it, or reload it with "
-            "stock attention"
+        raise ModelError(
+            "the pretraining attention was called without a direction",
+            hint="call the model through trainer.model.network, which passes it, or reload it with "
+            "stock attention",
         )
-        raise ModelError("the pretraining attention was called without a direction", hint=hint)
     config: PreTrainedConfig = module.config  # type: ignore[assignment]
     window = reach(config, sliding_window, causal=detour_causal)
     if (

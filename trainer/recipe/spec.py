@@ -238,8 +238,10 @@ class Recipe(Strict):
         """
         for batch in map(self.batch_of, self.phases):
             if batch.sequences % count:
-                what = f"{batch.sequences} windows a step cannot be shared by {count} {of} alike"
-                raise UsageError(what, hint=f"take a number of {of} that divides batch.sequences")
+                raise UsageError(
+                    f"{batch.sequences} windows a step cannot be shared by {count} {of} alike",
+                    hint=f"take a number of {of} that divides batch.sequences",
+                )
 
     @property
     def total_steps(self) -> int:

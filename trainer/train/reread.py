@@ -74,9 +74,10 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     if excluded.hash != ledger.corpus.exclusion_hash:
         excluded = excluded_documents(recipe.corpus, more())
     if excluded.hash != ledger.corpus.exclusion_hash:
-        what = "the available documents are not those that the run excluded"
         raise StoreError(
-            what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE
+            "the available documents are not those that the run excluded",
+            hint="give the --data-dir that `biobench pretrain` was given",
+            file=folder / FILE,
         )
     cache, tokenizer = (
         cache_of(recipe.corpus, folder.absolute().parent / "corpora"),
@@ -90,10 +91,10 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     if not all((b / MANIFEST).is_file() for b in built) or not hashes <= {
         Corpus(b).hash for b in built
     }:
-        what = f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run"
-        hint = (
-            f"restore its sources and the built corpus in {cache}, or give the text itself "
-            f"with --model MODEL"
+        raise StoreError(
+            f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run",
+            hint=f"restore its sources and the built corpus in {cache}, or give the text itself "
+            f"with --model MODEL",
+            file=folder / RECIPE,
         )
-        raise StoreError(what, hint=hint, file=folder / RECIPE)
     return TrainingText(ledger, folder / "model", excluded, tuple(recipe.corpora))
