@@ -135,10 +135,8 @@ class Run:
         """Train, restore the best weights, predict the test split. saved: a savepoint's state to
         continue from.
         """
-        with trained_rows(
-            self.network.encoder, [e.ids for e in self.prepared.train.encoded]
-        ) as rows:
-            self.rows = rows
+        ids = [window.ids for window in self.prepared.train.encoded]
+        with trained_rows(self.network.encoder, ids) as self.rows:
             return self.finish(stopped=self.fit(saved))
 
     def optimizer(self) -> torch.optim.Optimizer:
@@ -165,25 +163,22 @@ class Run:
             self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            due_savepoint = self._due_savepoint(stops)
-            if validates or due_savepoint is not None or len(self.unread) == READ_EVERY:
+            saves = self._save_is_due(stops)
+            if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             self._tell()
             if validates:
                 if self._validate(state.step, state.losses):
                     return state.step < self.total
                 state.losses = []
-            if due_savepoint is not None:
-                due_savepoint.save(lambda: self._saved_state(optimizer))
+            if saves and self.keep is not None:
+                self.keep.save(lambda: self._saved_state(optimizer))
             if stops:
                 raise RunStoppedError
         return False
 
-    def _due_savepoint(self, stops: bool) -> Savepoint | None:
-        """The savepoint where the state is to be saved now."""
-        if self.keep is None or not (stops or self.keep.due()):
-            return None
-        return self.keep
+    def _save_is_due(self, stops: bool) -> bool:
+        return self.keep is not None and (stops or self.keep.due())
 
     def _step(
         self, batch: list[int], optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]
