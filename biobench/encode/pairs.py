@@ -40,6 +40,17 @@ class PairForm(NamedTuple):
         """The whole sequence."""
         return [*self.before, *query, *self.between, *text, *self.after]
 
+    def encoded(self, query: Ids, text: Ids, *, truncated: bool) -> Encoded:
+        """The whole sequence, in which no words are looked for."""
+        none = np.zeros(0, dtype=np.int64)
+        return Encoded(
+            ids=np.asarray(self.ids(query, text), dtype=np.int64),
+            first=none,
+            words=none,
+            truncated=truncated,
+            types=np.asarray(self.types_of(query, text), dtype=np.int64),
+        )
+
     def types_of(self, query: Ids, text: Ids) -> Ids:
         """The token type of each id of the sequence; empty where there are none."""
         if self.types is None:
@@ -114,10 +125,7 @@ def encode_pairs(
                 "protocol.max_length, or leave that out",
             )
         text = text[: room - len(query)]
-        ids = np.asarray(form.ids(query, text), dtype=np.int64)
-        types = np.asarray(form.types_of(query, text), dtype=np.int64)
-        empty = np.zeros(0, dtype=np.int64)
-        encoded.append(Encoded(ids, empty, empty, truncated=cut, types=types))
+        encoded.append(form.encoded(query, text, truncated=cut))
     return encoded
 
 

@@ -98,7 +98,7 @@ class Task:
     @cached_property
     def index(self) -> dict[str, int]:
         """Output to its place."""
-        return {name: place for place, name in enumerate(self.outputs)}
+        return {name: number for number, name in enumerate(self.outputs)}
 
     @property
     def decode(self) -> Mode:
@@ -144,8 +144,8 @@ class Kind(Traits):
         for field, default in _NOT_OF_ALL.items():
             value = attrgetter(field)(spec)
             if value != default and field not in self.fields:
-                shown = f"{field} '{value}'" if isinstance(value, str) else field
-                raise fail(f"{shown} does not fit type '{spec.type}'", "leave it out")
+                quoted = f" '{value}'" if isinstance(value, str) else ""
+                raise fail(f"{field}{quoted} does not fit type '{spec.type}'", "leave it out")
         self._check_labels(spec)
         scores = {getattr(spec.metric, field) for field in _METRIC_FIELDS}
         if "micro_f1_positive" in scores and not spec.metric.negative_label:
