@@ -213,9 +213,8 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = None
-    if (
-        item.task.loaded.spec.access != "agreement"
-    ):  # what a run learns from such text stays in the data's folder
+    # what a run learns from text under an agreement stays in the data's folder
+    if item.task.loaded.spec.access != "agreement":
         path, every = store.state_path(item.task.id, item.key), request.save_every
         seconds = EVERY_SECONDS if every is None else every
         keep = Savepoint(

@@ -191,11 +191,8 @@ class Corpus:
                 for split in ("train", "held_out")
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise StoreError(
-                f"the corpus manifest is missing or damaged: {first_line(error)}",
-                hint=_REBUILD,
-                file=folder / MANIFEST,
-            ) from error
+            what = f"the corpus manifest is missing or damaged: {first_line(error)}"
+            raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
 
     def removed_by_task(self) -> dict[str, dict[str, int]]:
         """Documents that were excluded because of each benchmark task, by source; one may count for

@@ -153,20 +153,21 @@ def begin(
     tokenizer: PreTrainedTokenizerBase,
     corpora: list[Corpus],
     *,
-    known: bool,
+    begun: bool,
     maker: str | None = None,
 ) -> Start:
     """What the run starts from, written down now or read and compared with what is there. Raises
     UsageError.
 
-    maker: what made the tokenizer of a run that begins.
+    begun: whether an earlier start has saved a state. maker: what made the tokenizer of a run that
+    begins.
     """
     hashes = tuple(
         corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases
     )
     phases = hashes if len(corpora) > 1 else ()
     precision = precision_of(recipe, world.device)
-    start = read_start(out) if known else None
+    start = read_start(out) if begun else None
     if start is not None:
         if (start.manifest_hash, start.phase_manifests) != (corpora[0].hash, phases):
             raise UsageError(
