@@ -99,11 +99,9 @@ class PhaseRecord(Growing):
     def _earlier(cls, value: Any) -> Any:
         """Ledgers of earlier runs have fields that are gone."""
         gone = {"causal_share", "rope_base", "validation_losses"}
-        return (
-            {name: part for name, part in value.items() if name not in gone}
-            if isinstance(value, dict)
-            else value
-        )
+        if not isinstance(value, dict):
+            return value
+        return {name: field for name, field in value.items() if name not in gone}
 
 
 class LedgerBase(Growing):
@@ -164,16 +162,15 @@ class Ledger(Strict):
 def read_ledger(path: str | Path) -> Ledger:
     """The ledger of a run: a ledger file, a run's folder or its exported model. Raises
     StoreError."""
-    place = Path(path)
-    candidates = [place] if place.is_file() else [place / FILE, place / "model" / FILE]
-    file = next((f for f in candidates if f.is_file()), None)
-    if file is None:
-        raise StoreError(
-            "there is no ledger",
-            hint="give the folder of a finished `biobench pretrain` run",
-            file=place,
-        )
-    return read_json(Ledger, file, "the ledger is damaged", "export the run again with --resume")
+    for file in (Path(path), Path(path) / FILE, Path(path) / "model" / FILE):
+        if file.is_file():
+            hint = "export the run again with --resume"
+            return read_json(Ledger, file, "the ledger is damaged", hint)
+    raise StoreError(
+        "there is no ledger",
+        hint="give the folder of a finished `biobench pretrain` run",
+        file=Path(path),
+    )
 
 
 def intact_ledger(file: Path) -> Ledger | None:
@@ -196,6 +193,13 @@ class LedgerRow(NamedTuple):
     def equal(self) -> bool:
         """Whether both values are the same."""
         return self.first == self.second
+
+    @property
+    def mark(self) -> str:
+        """``!`` for a binding difference, ``~`` for a free one."""
+        if self.equal:
+            return ""
+        return "!" if self.binding else "~"
 
 
 @dataclass(frozen=True)
@@ -239,18 +243,10 @@ class LedgerDiff:
         ``~`` a free one.
         """
         header = ("", "quantity", self.first, self.second)
-        body = [
-            (
-                "!" if r.binding and not r.equal else "" if r.equal else "~",
-                r.name,
-                r.first,
-                r.second,
-            )
-            for r in self.rows
-        ]
-        a, b, c = (max(len(row[i]) for row in [header, *body]) for i in range(3))
-        table = [f"{w:{a}}  {x:{b}}  {y:{c}}  {z}".rstrip() for w, x, y, z in [header, *body]]
-        return [*table, self.verdict]
+        table = [header, *((r.mark, r.name, r.first, r.second) for r in self.rows)]
+        a, b, c = (max(len(row[column]) for row in table) for column in range(3))
+        lines = [f"{w:{a}}  {x:{b}}  {y:{c}}  {z}".rstrip() for w, x, y, z in table]
+        return [*lines, self.verdict]
 
 
 _RUN = (
@@ -263,18 +259,21 @@ _RUN = (
     "code_version",
 )
 _PHASE = (
-    *(
-        "name",
-        "objective",
-        "masking",
-        "tokens",
-        "steps",
-        "first_sample",
-        "last_sample",
-        "peak_rate",
-        "final_rate",
-    ),
-    *("schedule", "frozen_layers", "head", "isolate_documents", "targets", "kernels"),
+    "name",
+    "objective",
+    "masking",
+    "tokens",
+    "steps",
+    "first_sample",
+    "last_sample",
+    "peak_rate",
+    "final_rate",
+    "schedule",
+    "frozen_layers",
+    "head",
+    "isolate_documents",
+    "targets",
+    "kernels",
 )
 _FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code version")
 _FREE_OF_PHASE = ("name", "objective", "targets", "kernels", "FLOPs")
@@ -301,11 +300,10 @@ def _quantities(run: Ledger) -> dict[str, Any]:
         of_phase |= {"sample order": phase.order_hash[:16], "FLOPs": f"{phase.flops:.4g}"}
         if phase.corpus is not None:
             of_phase["corpus manifest"] = phase.corpus.manifest_hash[:16]
-        particular = {
-            "sequence length": phase.sequence_length,
-            "batch sequences": phase.batch_sequences,
-        }
-        of_phase |= {name: value for name, value in particular.items() if value is not None}
+        if phase.sequence_length is not None:
+            of_phase["sequence length"] = phase.sequence_length
+        if phase.batch_sequences is not None:
+            of_phase["batch sequences"] = phase.batch_sequences
         values |= {f"phase {number} {name}": value for name, value in of_phase.items()}
     return values
 
@@ -316,22 +314,23 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     Free are objectives with what follows from them (masking where the objectives differ, targets,
     FLOPs), the training seed, the init seed (the initial weights speak for it), and the machine.
     """
-    first, second = _quantities(a), _quantities(b)
+    of_a, of_b = _quantities(a), _quantities(b)
     rows = []
-    for name in first | second:
+    for name in of_a | of_b:
         short = re.sub(r"^phase \d+ ", "", name)
         prefix = name.removesuffix(short)
-        one, other = (_text(side.get(name, side.get(short))) for side in (first, second))
         free = short in (_FREE_OF_PHASE if prefix else _FREE_OF_RUN)
         if short == "masking":
-            free = first.get(f"{prefix}objective") != second.get(f"{prefix}objective")
-        rows.append(LedgerRow(name, one, other, not free))
-    alike = [(p.objective, p.masking) for p in a.phases] == [
-        (p.objective, p.masking) for p in b.phases
-    ]
-    matched = all(r.equal for r in rows if r.binding)
-    noise = matched and alike and a.seeds.get("training") != b.seeds.get("training")
+            free = of_a.get(f"{prefix}objective") != of_b.get(f"{prefix}objective")
+        texts = [_text(values.get(name, values.get(short))) for values in (of_a, of_b)]
+        rows.append(LedgerRow(name, texts[0], texts[1], not free))
+    matched = all(r.equal for r in rows if r.binding) and _objectives(a) == _objectives(b)
+    noise = matched and a.seeds.get("training") != b.seeds.get("training")
     return LedgerDiff(a.name, b.name, tuple(rows), noise)
+
+
+def _objectives(run: Ledger) -> list[tuple[str, Any]]:
+    return [(phase.objective, phase.masking) for phase in run.phases]
 
 
 def _text(value: Any) -> str:

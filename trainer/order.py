@@ -38,11 +38,11 @@ def draw(
     (count,).
     """
     counters = np.arange(first, first + count, dtype=np.int64)
-    epochs, places = counters // windows, counters % windows
+    epochs, in_epoch = counters // windows, counters % windows
     indices = np.empty(count, dtype=np.int64)
     for epoch in np.unique(epochs):
         here = epochs == epoch
-        indices[here] = _epoch_order(windows, seed, int(epoch))[places[here]]
+        indices[here] = _epoch_order(windows, seed, int(epoch))[in_epoch[here]]
     return indices, epochs
 
 

@@ -138,25 +138,25 @@ def _setup(run: State, *, resume: bool) -> None:
         open_run(recipe, out, resume=resume)
     world.barrier()
     run.saved = latest_checkpoint(out)
-    known = run.saved is not None
-    run.progress = (
-        read_progress(run.saved) if run.saved else Progress(recipe_hash=recipe_hash(recipe))
-    )
+    begun = run.saved is not None
     maker: str | None = None
-    if known:
+    if run.saved is not None:
+        run.progress = read_progress(run.saved)
         run.tokenizer = load_tokenizer(out / START)
+        run.model = model_from_config(out / START)
     else:
+        run.progress = Progress(recipe_hash=recipe_hash(recipe))
         run.tokenizer, maker, *_ = tokenizer_for(recipe, run.exclude)
-    run.model = model_from_config(out / START) if known else base_model(recipe, run.tokenizer)
+        run.model = base_model(recipe, run.tokenizer)
 
     say = reporting(run.listener, run.stop, recipe.total_steps)
     run.corpora = open_corpora(
         recipe, run.tokenizer, out.parent, world, exclude=run.exclude, built=run.built, say=say
     )
     run.start = begin(
-        recipe, out, world, run.model, run.tokenizer, run.corpora, known=known, maker=maker
+        recipe, out, world, run.model, run.tokenizer, run.corpora, begun=begun, maker=maker
     )
-    if not known and recipe.reuse is not None:
+    if not begun and recipe.reuse is not None:
         run.progress, run.saved = adopt(recipe, run.start)
     if world.size not in run.progress.world_sizes:
         sizes = (*run.progress.world_sizes, world.size)
@@ -305,9 +305,9 @@ def _report(
     recipe, at, device = run.recipe, run.progress, run.world.device
     norm = float(step.norm)
     if not (math.isfinite(loss) and math.isfinite(norm)):
-        hint = "continue from the last checkpoint with a smaller rate or engine.precision=fp32"
         raise TrainingError(
-            f"the loss of phase '{phase.name}' is not finite at step {at.step}", hint=hint
+            f"the loss of phase '{phase.name}' is not finite at step {at.step}",
+            hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
         )
     what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
     left = (recipe.total_tokens - at.total_tokens) / speed if speed else None

@@ -34,18 +34,19 @@ def epoch_order(
     rng = np.random.default_rng([seed, epoch])
     permutation = rng.permutation(len(lengths))
     if order == "random":
-        batches = [permutation[i : i + batch_size] for i in range(0, len(permutation), batch_size)]
-    else:
-        window = batch_size * _BUCKET
-        batches = []
-        for begin in range(0, len(permutation), window):
-            part = sorted(permutation[begin : begin + window], key=lambda i: lengths[i])
-            batches += [
-                np.asarray(part[i : i + batch_size]) for i in range(0, len(part), batch_size)
-            ]
-        batches = [batches[i] for i in rng.permutation(len(batches))]
-    for batch in batches:
-        yield [int(i) for i in batch]
+        yield from _runs(permutation.tolist(), batch_size)
+        return
+    batches: list[list[int]] = []
+    for bucket in _runs(permutation.tolist(), batch_size * _BUCKET):
+        batches += _runs(sorted(bucket, key=lambda i: lengths[i]), batch_size)
+    for number in rng.permutation(len(batches)):
+        yield batches[number]
+
+
+def _runs(indices: list[int], size: int) -> Iterator[list[int]]:
+    """The indices in their order, `size` at a time."""
+    for begin in range(0, len(indices), size):
+        yield indices[begin : begin + size]
 
 
 def steps_per_epoch(documents: int, batch_size: int) -> int:

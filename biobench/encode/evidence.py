@@ -21,24 +21,18 @@ def shown_labels(
     None where that cannot be known: a label without a mention in the corpus (`Document.evidence`),
     or a tokenizer that gives no character offsets.
     """
-    known = [
-        tokenizer.is_fast and set(d.labels) <= {label for label, _ in d.evidence} for d in documents
-    ]
-    # The last character of each mention, as a word: it is visible where its token is.
-    ends = [sorted({end for label, end in d.evidence if label in d.labels}) for d in documents]
-    marked = [
-        replace(d, tokens=tuple((end - 1, end) for end in places))
-        for d, places, yes in zip(documents, ends, known, strict=True)
-        if yes
-    ]
-    seen = iter(encode_documents(marked, tokenizer, window, words=True))
-    shown: list[tuple[str, ...] | None] = []
-    for document, places, yes in zip(documents, ends, known, strict=True):
-        if not yes:
-            shown.append(None)
-            continue
-        words = next(seen).words
-        horizon = places[int(words[-1])] if len(words) else 0
-        first = dict(document.evidence)
-        shown.append(tuple(label for label in document.labels if first[label] <= horizon))
-    return shown
+    marked: dict[int, Document] = {}
+    for index, document in enumerate(documents):
+        if tokenizer.is_fast and set(document.labels) <= {label for label, _ in document.evidence}:
+            ends = sorted({end for label, end in document.evidence if label in document.labels})
+            # the last character of each mention, as a word: it is visible where its token is
+            marked[index] = replace(document, tokens=tuple((end - 1, end) for end in ends))
+    windows = encode_documents(list(marked.values()), tokenizer, window, words=True)
+    labels: list[tuple[str, ...] | None] = [None] * len(documents)
+    for (index, document), encoded in zip(marked.items(), windows, strict=True):
+        horizon = 0
+        if len(encoded.words):
+            horizon = document.tokens[encoded.words[-1]][1]
+        end_of = dict(document.evidence)
+        labels[index] = tuple(label for label in document.labels if end_of[label] <= horizon)
+    return labels

@@ -36,40 +36,62 @@ class PairForm(NamedTuple):
         """Tokens besides the texts."""
         return len(self.before) + len(self.between) + len(self.after)
 
-    def ids(self, first: Ids, second: Ids) -> Ids:
+    def ids(self, query: Ids, text: Ids) -> Ids:
         """The whole sequence."""
-        return [*self.before, *first, *self.between, *second, *self.after]
+        return [*self.before, *query, *self.between, *text, *self.after]
 
-    def types_of(self, first: Ids, second: Ids) -> Ids:
+    def encoded(self, query: Ids, text: Ids, *, truncated: bool) -> Encoded:
+        """The whole sequence, in which no words are looked for."""
+        none = np.zeros(0, dtype=np.int64)
+        return Encoded(
+            ids=np.asarray(self.ids(query, text), dtype=np.int64),
+            first=none,
+            words=none,
+            truncated=truncated,
+            types=np.asarray(self.types_of(query, text), dtype=np.int64),
+        )
+
+    def types_of(self, query: Ids, text: Ids) -> Ids:
         """The token type of each id of the sequence; empty where there are none."""
         if self.types is None:
             return []
-        before, one, between, two, after = self.types
-        return [*before, *[one] * len(first), *between, *[two] * len(second), *after]
+        before, query_type, between, text_type, after = self.types
+        query_types, text_types = [query_type] * len(query), [text_type] * len(text)
+        return [*before, *query_types, *between, *text_types, *after]
 
 
 def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
     """How the tokenizer makes a pair of two texts. Raises ModelError where it makes none."""
-    first, second = (ids_of(tokenizer, text) for text in ("a", "b"))
     encoding = tokenizer("a", "b")
-    whole = list(encoding["input_ids"])
-    types = list(encoding["token_type_ids"]) if "token_type_ids" in encoding else None
-    for begin in range(len(whole) - len(first) + 1):
-        if whole[begin : begin + len(first)] == first:
-            end = begin + len(first)
-            for at in range(end, len(whole) - len(second) + 1):
-                stop = at + len(second)
-                if whole[at:stop] == second:
-                    parts = (
-                        None
-                        if types is None
-                        else (types[:begin], types[begin], types[end:at], types[at], types[stop:])
-                    )
-                    return PairForm(whole[:begin], whole[end:at], whole[stop:], parts)
-    raise ModelError(
-        "the tokenizer makes no pair of two texts",
-        hint="the task gives it two texts, one before the other",
-    )
+    ids = list(encoding["input_ids"])
+    query, text = _position(ids, ids_of(tokenizer, "a"), 0), None
+    if query is not None:
+        text = _position(ids, ids_of(tokenizer, "b"), query.stop)
+    if query is None or text is None:
+        raise ModelError(
+            "the tokenizer makes no pair of two texts",
+            hint="the task gives it two texts, one before the other",
+        )
+    types = None
+    if "token_type_ids" in encoding:
+        every = list(encoding["token_type_ids"])
+        before, between, after = _around(every, query, text)
+        types = (before, every[query.start], between, every[text.start], after)
+    before, between, after = _around(ids, query, text)
+    return PairForm(before, between, after, types)
+
+
+def _around(sequence: Ids, query: slice, text: slice) -> tuple[Ids, Ids, Ids]:
+    """What stands before, between and after the two texts."""
+    return sequence[: query.start], sequence[query.stop : text.start], sequence[text.stop :]
+
+
+def _position(ids: Ids, wanted: Ids, start: int) -> slice | None:
+    """Where `wanted` first stands in the ids from `start` on."""
+    for begin in range(start, len(ids) - len(wanted) + 1):
+        if ids[begin : begin + len(wanted)] == wanted:
+            return slice(begin, begin + len(wanted))
+    return None
 
 
 def encode_pairs(
@@ -90,34 +112,32 @@ def encode_pairs(
     room = window - form.added
     encoded: list[Encoded] = []
     for document in documents:
-        first, second = ids_of(tokenizer, document.query), _second(document, tokenizer, form)
-        cut = len(first) + len(second) > room
+        query, text = ids_of(tokenizer, document.query), _text_ids(document, tokenizer, form)
+        cut = len(query) + len(text) > room
         if shorten == "shorten_longer":
-            first = first[: max(room - len(second), room - room // 2)]
-        elif len(first) > room:
-            tokens = len(first)
+            query = query[: max(room - len(text), room - room // 2)]
+        elif len(query) > room:
             raise ModelError(
-                f"the first text of document {{}} has {tokens} tokens, the window leaves {room}",
+                f"the first text of document {{}} has {len(query)} tokens, the window leaves "
+                f"{room}",
                 value=document.id,
                 hint="it is not to be cut (protocol.pairs shorten_text): raise "
                 "protocol.max_length, or leave that out",
             )
-        second = second[: room - len(first)]
-        ids, types = (
-            np.asarray(make(first, second), dtype=np.int64) for make in (form.ids, form.types_of)
-        )
-        empty = np.zeros(0, dtype=np.int64)
-        encoded.append(Encoded(ids, empty, empty, truncated=cut, types=types))
+        text = text[: room - len(query)]
+        encoded.append(form.encoded(query, text, truncated=cut))
     return encoded
 
 
-def _second(document: Document, tokenizer: PreTrainedTokenizerBase, form: PairForm) -> Ids:
+def _text_ids(document: Document, tokenizer: PreTrainedTokenizerBase, form: PairForm) -> Ids:
     """The text's ids, its pieces parted by what parts the two texts."""
     if not document.pieces:
         return ids_of(tokenizer, document.text)
     ids: Ids = []
     for number, (start, end) in enumerate(document.pieces):
-        ids += [*(form.between if number else []), *ids_of(tokenizer, document.text[start:end])]
+        if number:
+            ids += form.between
+        ids += ids_of(tokenizer, document.text[start:end])
     return ids
 
 

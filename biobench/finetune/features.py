@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,10 +86,11 @@ class Features:
 
     def restart(self, why: str | None = None) -> None:
         """Forget what is encoded."""
-        self.backoffs += [] if why is None else [why]
-        vectors = (
-            1 + self.probe.segments if self.probe.pooling == "attention" and not self.words else 1
-        )
+        if why is not None:
+            self.backoffs.append(why)
+        vectors = 1
+        if self.probe.pooling == "attention" and not self.words:
+            vectors += self.probe.segments
         for name, split in self.splits.items():
             units = int(unit_bounds(split, words=self.words)[-1])
             self.states[name] = torch.zeros(units, vectors, self.encoder.width, dtype=torch.float16)
@@ -100,52 +102,47 @@ class Features:
         done = number = 0
         for name, split in self.splits.items():
             begins = unit_bounds(split, words=self.words)
-            for part in inference_order(
-                split.lengths, self.budget, padded=self.encoder.attention != "packed"
-            ):
+            padded = self.encoder.attention != "packed"
+            for batch in inference_order(split.lengths, self.budget, padded=padded):
                 number += 1
-                done += sum(split.lengths[i] for i in part)
+                done += sum(split.lengths[i] for i in batch)
                 if number <= self.ended:
                     continue
-                self._encode(name, split, part, begins)
+                self._encode(name, split, batch, begins)
                 self.ended = number
                 stops = STOP()
                 if keep is not None and (stops or keep.due()):
-                    keep.save(
-                        lambda: {
-                            **{name: getattr(self, name) for name in _SAVED},
-                            "earlier": self.spent(),
-                        }
-                    )
+                    keep.save(self._saved_state)
                 if stops:
                     raise RunStoppedError
                 progress(done, self.tokens, "tokens encoded")
+
+    def _saved_state(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in _SAVED}
+        return {**state, "earlier": self.spent()}
 
     def spent(self) -> float:
         """Seconds of this process and those before it."""
         return self.earlier + time.perf_counter() - self.began
 
     def _encode(
-        self, name: str, split: Split, part: Sequence[int], begins: NDArray[np.int64]
+        self, name: str, split: Split, batch: Sequence[int], begins: NDArray[np.int64]
     ) -> None:
-        sequences, types = (
-            [split.encoded[i].ids for i in part],
-            [split.encoded[i].types for i in part],
-        )
-        with torch.autocast(
-            self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"
-        ):
-            hidden = self.encoder(sequences, types)
-        for i, rows in zip(
-            part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True
-        ):
+        """Encode windows of a split and keep their states. begins: as `unit_bounds` gives them."""
+        windows = [split.encoded[i] for i in batch]
+        in_bf16 = self.precision == "bf16"
+        with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=in_bf16):
+            hidden = self.encoder([w.ids for w in windows], [w.types for w in windows])
+        of_windows = torch.split(hidden.float(), [len(window) for window in windows])
+        for i, window, rows in zip(batch, windows, of_windows, strict=True):
+            if self.words:
+                states = rows[torch.from_numpy(np.array(window.first)).to(rows.device)][:, None]
+            else:
+                states = self._pooled(rows)[None]
+            states = states.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
             units = slice(int(begins[i]), int(begins[i + 1]))
-            first = torch.from_numpy(np.array(split.encoded[i].first)).to(rows.device)
-            kept = rows[first][:, None] if self.words else self._pooled(rows)[None]
-            self.states[name][units, : kept.shape[1]] = kept.clamp(-_LARGEST, _LARGEST).to(
-                "cpu", torch.float16
-            )
-            self.real[name][units, : kept.shape[1]] = True
+            self.states[name][units, : states.shape[1]] = states
+            self.real[name][units, : states.shape[1]] = True
 
     def _pooled(self, rows: Tensor) -> Tensor:
         """(vectors, width) of one document's (tokens, width)."""
@@ -153,17 +150,10 @@ class Features:
             return rows[:1]
         if self.probe.pooling == "mean":
             return rows.mean(0, keepdim=True)
-        edges = (
-            np.linspace(0, len(rows), min(self.probe.segments, len(rows)) + 1).round().astype(int)
-        )
-        return torch.cat(
-            [
-                rows[:1],
-                torch.stack(
-                    [piece.mean(0) for piece in torch.split(rows, np.diff(edges).tolist())]
-                ),
-            ]
-        )
+        segments = min(self.probe.segments, len(rows))
+        edges = np.linspace(0, len(rows), segments + 1).round().astype(int)
+        pieces = torch.split(rows, np.diff(edges).tolist())
+        return torch.cat([rows[:1], torch.stack([piece.mean(0) for piece in pieces])])
 
 
 @torch.inference_mode()

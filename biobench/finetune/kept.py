@@ -47,20 +47,19 @@ def save_finetuned(
             full.save_pretrained(folder)
         else:
             network.encoder.model.save_pretrained(folder)
+            weights = network.head.state_dict().items()
             save_file(
-                {k: v.contiguous().cpu() for k, v in network.head.state_dict().items()},
-                folder / HEAD_FILE,
+                {name: value.contiguous().cpu() for name, value in weights}, folder / HEAD_FILE
             )
-            spec, outputs = prepared.spec, list(prepared.outputs)
+            spec = prepared.spec
             about = {
                 "task": spec.id,
                 "kind": spec.type,
-                "outputs": outputs,
+                "outputs": list(prepared.outputs),
                 "head": spec.head.model_dump(mode="json"),
             }
-            (folder / HEAD_ABOUT).write_text(
-                json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-            )
+            text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+            (folder / HEAD_ABOUT).write_text(text, encoding="utf-8")
         load_tokenizer(checkpoint).save_pretrained(folder)
     return full is not None
 
@@ -69,59 +68,66 @@ def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint)
     """The library's classification model with the run's weights, or None where it computes
     something else.
     """
-    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
-
     head = network.head
     if not prepared.kind.counted or not isinstance(head, LinearHead):
         return None
-    names = prepared.outputs
-    config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())
-    config.id2label, config.label2id = (
-        dict(enumerate(names)),
-        {name: i for i, name in enumerate(names)},
-    )
-    config.problem_type = (
-        "multi_label_classification" if prepared.kind.thresholds else "single_label_classification"
-    )
-    tokens = head.pooling is None
-    as_linear = config.model_type == "modernbert"
-    if as_linear:
-        config.classifier_activation, config.classifier_bias, config.classifier_pooling = (
-            "linear",
-            False,
-            "cls",
-        )
-    loader: Any = AutoModelForTokenClassification if tokens else AutoModelForSequenceClassification
-    try:
-        with torch.random.fork_rng():
-            full = loader.from_config(config).float().to(network.device).eval()
-    except (ValueError, KeyError):  # a family without such a model
+    full = _fresh_model(prepared, checkpoint, words=head.pooling is None)
+    if full is None:
         return None
-    if full.base_model.load_state_dict(
-        network.encoder.model.state_dict(), strict=False
-    ).unexpected_keys:
-        return None
+    full.to(network.device)
+    loaded = full.base_model.load_state_dict(network.encoder.model.state_dict(), strict=False)
     classifier = getattr(full, "classifier", None)
-    if not isinstance(classifier, nn.Linear) or classifier.weight.shape != head.linear.weight.shape:
+    if loaded.unexpected_keys or not isinstance(classifier, nn.Linear):
+        return None
+    if classifier.weight.shape != head.linear.weight.shape:
         return None
     classifier.load_state_dict(head.linear.state_dict(), strict=True)
-    if as_linear:
+    if full.config.model_type == "modernbert":
         _pass_through(full)
-    encoded = [e for e in prepared.test.encoded if len(e)][:_PROBES]
-    inputs = padded_inputs(
-        [e.ids for e in encoded], [e.types for e in encoded], network.encoder.pad_id
-    )
-    with torch.no_grad():
-        wanted = network(encoded).float()
-        logits = full(
-            **{k: torch.from_numpy(v).to(network.device) for k, v in inputs.items()}
-        ).logits.float()
-    if tokens:
-        rows = np.repeat(np.arange(len(encoded)), [len(e.first) for e in encoded])
-        logits = logits[
-            torch.from_numpy(rows), torch.from_numpy(np.concatenate([e.first for e in encoded]))
-        ]
-    return full if (wanted - logits).abs().max() <= _ALIKE * wanted.std().clamp_min(1e-6) else None
+    return full if _computes_alike(network, prepared, full, words=head.pooling is None) else None
+
+
+def _fresh_model(prepared: Prepared, checkpoint: Checkpoint, *, words: bool) -> Any:
+    """A classification model of the library with random weights, None for a family without one.
+
+    words: whether words are classified, not texts.
+    """
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())
+    config.id2label = dict(enumerate(prepared.outputs))
+    config.label2id = {name: index for index, name in config.id2label.items()}
+    config.problem_type = "single_label_classification"
+    if prepared.kind.thresholds:
+        config.problem_type = "multi_label_classification"
+    if config.model_type == "modernbert":
+        config.classifier_activation = "linear"
+        config.classifier_bias = False
+        config.classifier_pooling = "cls"
+    loader: Any = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
+    try:
+        with torch.random.fork_rng():
+            return loader.from_config(config).float().eval()
+    except (ValueError, KeyError):
+        return None
+
+
+@torch.no_grad()
+def _computes_alike(network: Network, prepared: Prepared, full: Any, *, words: bool) -> bool:
+    """Whether both give the same logits on the first windows of the test split."""
+    encoded = [window for window in prepared.test.encoded if len(window)][:_PROBES]
+    ids, types = [window.ids for window in encoded], [window.types for window in encoded]
+    inputs = padded_inputs(ids, types, network.encoder.pad_id)
+    wanted = network(encoded).float()
+    arrays = inputs.items()
+    output = full(**{name: torch.from_numpy(array).to(network.device) for name, array in arrays})
+    logits = output.logits.float()
+    if words:
+        rows = np.repeat(np.arange(len(encoded)), [len(window.first) for window in encoded])
+        positions = np.concatenate([window.first for window in encoded])
+        logits = logits[torch.from_numpy(rows), torch.from_numpy(positions)]
+    difference = (wanted - logits).abs().max()
+    return bool(difference <= _ALIKE * wanted.std().clamp_min(1e-6))
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from biobench.core.machine import (
@@ -135,10 +135,8 @@ class Run:
         """Train, restore the best weights, predict the test split. saved: a savepoint's state to
         continue from.
         """
-        with trained_rows(
-            self.network.encoder, [e.ids for e in self.prepared.train.encoded]
-        ) as rows:
-            self.rows = rows
+        ids = [window.ids for window in self.prepared.train.encoded]
+        with trained_rows(self.network.encoder, ids) as self.rows:
             return self.finish(stopped=self.fit(saved))
 
     def optimizer(self) -> torch.optim.Optimizer:
@@ -154,28 +152,18 @@ class Run:
 
         Asked to stop, it saves its state after the step in hand and raises RunStoppedError.
         """
-        self.began, state, keep = time.perf_counter(), self.state, self.keep
+        self.began, state = time.perf_counter(), self.state
         optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
-        self.written = 0.0 if keep is None else keep.seconds
+        if self.keep is not None:
+            self.written = self.keep.seconds
         for batch in self._batches(state.step):
-            for group in optimizer.param_groups:
-                group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
-            self.unread.append(self._backward(batch))
-            state.step += 1
-            if not self.late:
-                self._read_losses()
-            clip_grad_norm_(parameters, self.recipe.max_grad_norm)
-            optimizer.step()
-            if self.rows is not None:
-                self.rows.decayed(optimizer.param_groups[0]["lr"], self.recipe.weight_decay)
-            optimizer.zero_grad(set_to_none=self.device.type != "cpu")
-            state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
+            self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            saves = keep is not None and (stops or keep.due())
+            saves = self._save_is_due(stops)
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             self._tell()
@@ -183,11 +171,32 @@ class Run:
                 if self._validate(state.step, state.losses):
                     return state.step < self.total
                 state.losses = []
-            if saves and keep is not None:
-                keep.save(lambda: self._saved_state(optimizer))
+            if saves and self.keep is not None:
+                self.keep.save(lambda: self._saved_state(optimizer))
             if stops:
                 raise RunStoppedError
         return False
+
+    def _save_is_due(self, stops: bool) -> bool:
+        return self.keep is not None and (stops or self.keep.due())
+
+    def _step(
+        self, batch: list[int], optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]
+    ) -> None:
+        """One optimiser step, its gradients clipped. On an accelerator its loss is read later."""
+        state = self.state
+        for group in optimizer.param_groups:
+            group["lr"] = self.rate(state.step) * group.get("scale", 1.0)
+        self.unread.append(self._backward(batch))
+        state.step += 1
+        if not self.late:
+            self._read_losses()
+        clip_grad_norm_(parameters, self.recipe.max_grad_norm)
+        optimizer.step()
+        if self.rows is not None:
+            self.rows.decayed(optimizer.param_groups[0]["lr"], self.recipe.weight_decay)
+        optimizer.zero_grad(set_to_none=self.device.type != "cpu")
+        state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
 
     def _batches(self, done: int) -> Iterator[list[int]]:
         """Batches of the whole run after the first `done`, epoch after epoch, cut at the last
@@ -229,9 +238,8 @@ class Run:
                 torch.cuda.empty_cache()
             set_random_state(draws, self.device)
             if short:
-                self.budget = (
-                    min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
-                )
+                tokens = sum(self.prepared.train.lengths[i] for i in batch)
+                self.budget = min(self.budget, tokens) // 2
                 self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
     def _backward_once(self, batch: list[int]) -> Tensor:
@@ -270,13 +278,10 @@ class Run:
         slow and why.
         """
         state, encoder = self.state, self.network.encoder
-        loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
-        problem = None if self.keep is None else self.keep.problem
-        self.progress(
-            state.step,
-            self.total,
-            loss + ("" if problem is None else f" (cannot be resumed later: {problem})"),
-        )
+        line = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
+        if self.keep is not None and self.keep.problem is not None:
+            line += f" (cannot be resumed later: {self.keep.problem})"
+        self.progress(state.step, self.total, line)
         for part, reason in encoder.slow_parts().items():
             if part not in encoder.warned:
                 encoder.warned.add(part)
@@ -303,18 +308,12 @@ class Run:
         )
         score = scores[prepared.spec.selection]
         if score > state.best_score:
-            state.best_score, state.best_step, state.threshold, state.waited = (
-                score,
-                step,
-                threshold,
-                0,
-            )
-            last = step == self.total
-            state.best_weights = (
-                None
-                if last
-                else {k: v.detach().clone() for k, v in self.network.state_dict().items()}
-            )
+            state.best_score, state.best_step = score, step
+            state.threshold, state.waited = threshold, 0
+            state.best_weights = None
+            if step < self.total:  # the last weights are the network's own
+                weights = self.network.state_dict().items()
+                state.best_weights = {name: value.detach().clone() for name, value in weights}
         else:
             state.waited += 1
         state.evaluation_seconds += time.perf_counter() - began
@@ -345,10 +344,16 @@ class Run:
             resumed=state.resumed,
             trained_parameters=trained_parameters(self.network, self.recipe),
         )
-        evaluation = state.evaluation_seconds + time.perf_counter() - testing
-        best = (state.best_score, state.threshold, self.network)
         return Outcome(
-            predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds
+            predictions,
+            record,
+            train_seconds=train_seconds,
+            evaluation_seconds=state.evaluation_seconds + time.perf_counter() - testing,
+            train_tokens=state.tokens,
+            best_score=state.best_score,
+            threshold=state.threshold,
+            network=self.network,
+            earlier_seconds=state.seconds,
         )
 
     def _seconds(self) -> float:

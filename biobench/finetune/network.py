@@ -47,17 +47,18 @@ class Network(nn.Module):
         lengths = [len(e) for e in encoded]
         hidden = self.encoder([e.ids for e in encoded], [e.types for e in encoded])
         begins = np.cumsum([0, *lengths[:-1]])
-        first, stop = (
-            to_device(np.concatenate(rows), hidden.device)
-            for rows in zip(
-                *((e.first + b, e.stop + b) for e, b in zip(encoded, begins, strict=True)),
-                strict=True,
-            )
+        starts, stops = [], []
+        for window, begin in zip(encoded, begins, strict=True):
+            starts.append(window.first + begin)
+            stops.append(window.stop + begin)
+        units = Units(
+            to_device(np.concatenate(starts), hidden.device),
+            to_device(np.concatenate(stops), hidden.device),
+            [len(e.words) for e in encoded],
+            lengths,
+            sum(int((e.stop - e.first).sum()) for e in encoded),
         )
-        tokens = sum(int((e.stop - e.first).sum()) for e in encoded)
-        return self.head(
-            hidden, Units(first, stop, [len(e.words) for e in encoded], lengths, tokens)
-        )
+        return self.head(hidden, units)
 
 
 def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision, list[str]]:
@@ -84,14 +85,13 @@ def probabilities(
     """What the network says of each window."""
     network.eval()
     answers: list[NDArray[Any]] = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
-    for part in inference_order(split.lengths, budget, padded=network.attention != "packed"):
-        encoded = [split.encoded[i] for i in part]
+    for batch in inference_order(split.lengths, budget, padded=network.attention != "packed"):
+        encoded = [split.encoded[i] for i in batch]
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = network(encoded)
-        for index, piece in zip(
-            part, prepared.kind.answers(prepared, logits, encoded), strict=True
-        ):
-            answers[index] = piece
+        of_batch = prepared.kind.answers(prepared, logits, encoded)
+        for index, answer in zip(batch, of_batch, strict=True):
+            answers[index] = answer
     return answers
 
 
@@ -99,16 +99,12 @@ def decide(
     prepared: Prepared, split: Split, answers: Answers, threshold: float
 ) -> list[Prediction]:
     """Predictions from the answers of each document's windows."""
-    return [
-        prepared.kind.predict(
-            prepared,
-            document,
-            [split.encoded[w] for w in places],
-            [answers[w] for w in places],
-            threshold,
-        )
-        for document, places in zip(split.units, split.windows, strict=True)
-    ]
+    predictions = []
+    for document, windows in zip(split.units, split.windows, strict=True):
+        seen, of_document = [split.encoded[w] for w in windows], [answers[w] for w in windows]
+        prediction = prepared.kind.predict(prepared, document, seen, of_document, threshold)
+        predictions.append(prediction)
+    return predictions
 
 
 GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))

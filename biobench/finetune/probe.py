@@ -51,15 +51,14 @@ class ProbeNetwork(Network):
     ) -> None:
         """cached: the features' states and which are real, on the encoder's device."""
         nn.Module.__init__(self)
-        self.__dict__["encoder"] = (
-            encoder  # named for its device; its weights are neither trained nor kept
-        )
+        # named for its device; its weights are neither trained nor kept
+        self.__dict__["encoder"] = encoder
         self.head, self.cached = head, cached
-        self.places: dict[int, tuple[str, int, int]] = {}
+        self.units: dict[int, tuple[str, int, int]] = {}
         for name, split in features.splits.items():
             bounds = unit_bounds(split, words=features.words).tolist()
             for window, begin, end in zip(split.encoded, bounds, bounds[1:], strict=False):
-                self.places[id(window)] = (name, begin, end)
+                self.units[id(window)] = (name, begin, end)
 
     @property
     def attention(self) -> Attention:
@@ -68,15 +67,15 @@ class ProbeNetwork(Network):
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """(units, outputs) logits in fp32 of windows of one split, in their order."""
-        places = [self.places[id(window)] for window in encoded]
-        rows = torch.from_numpy(
-            np.concatenate([np.arange(begin, end) for _, begin, end in places])
-        ).to(self.device)
-        states, real = (values[rows] for values in self.cached[places[0][0]])
+        units = [self.units[id(window)] for window in encoded]
+        numbers = np.concatenate([np.arange(begin, end) for _, begin, end in units])
+        rows = torch.from_numpy(numbers).to(self.device)
+        all_states, all_real = self.cached[units[0][0]]
+        states, real = all_states[rows], all_real[rows]
         if self.training:
             return self.head(states, real)  # type: ignore[no-any-return]
-        parts = zip(torch.split(states, _CHUNK), torch.split(real, _CHUNK), strict=True)
-        return torch.cat([self.head(*part) for part in parts])
+        chunks = zip(torch.split(states, _CHUNK), torch.split(real, _CHUNK), strict=True)
+        return torch.cat([self.head(*chunk) for chunk in chunks])
 
 
 class ProbeRun(Run):
@@ -109,8 +108,8 @@ def train_probe(
     probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
     cached = {
-        n: (s.to(encoder.device), features.real[n].to(encoder.device))
-        for n, s in features.states.items()
+        split: (states.to(encoder.device), features.real[split].to(encoder.device))
+        for split, states in features.states.items()
     }
     best: Run | None = None
     backoffs, trials = list(features.backoffs), len(probe.learning_rates)
@@ -120,20 +119,7 @@ def train_probe(
         network = ProbeNetwork(encoder, head, features, cached)
         if probe.standardise:
             head.standardise(*cached["train"])
-
-        def tell(
-            done: int,
-            total: int,
-            what: str,
-            number: int = number,
-            learning_rate: float = learning_rate,
-        ) -> None:
-            progress(
-                number * total + done,
-                trials * total,
-                f"probe, learning rate {learning_rate:g}: {what}",
-            )
-
+        tell = _trial_progress(progress, number, trials, f"probe, learning rate {learning_rate:g}")
         recipe = probe_recipe(training, probe, learning_rate)
         trial = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
         run = ProbeRun(network, trial, seed, "fp32", _WHOLE_BATCH, backoffs, tell)
@@ -165,6 +151,15 @@ def train_probe(
     outcome.evaluation_seconds = time.perf_counter() - testing
     outcome.train_tokens, outcome.network = features.tokens, None
     return outcome
+
+
+def _trial_progress(progress: Progress, number: int, trials: int, name: str) -> Progress:
+    """What hears of one of several equal trials, and reports it as a part of all."""
+
+    def tell(done: int, total: int, stage: str) -> None:
+        progress(number * total + done, trials * total, f"{name}: {stage}")
+
+    return tell
 
 
 def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Training:
@@ -209,16 +204,20 @@ def compare_texts(
                 replace(d, text=getattr(d, side), query="", tokens=(), tags=()) for d in documents
             ]
             encoded = encode_documents(texts, tokenizer, prepared.windows.max_length, words=False)
-            places = [[i] for i in range(len(texts))]
             halves[f"{name} {side}"] = Split(
-                texts, texts, encoded, [], [len(e) for e in encoded], places
+                documents=texts,
+                units=texts,
+                encoded=encoded,
+                targets=[],
+                lengths=[len(e) for e in encoded],
+                windows=[[i] for i in range(len(texts))],
             )
     features = extract(encoder, prepared, precision, progress, halves, keep)
 
     def answers(name: str) -> list[NDArray[Any]]:
-        states = [features.states[f"{name} {side}"][:, 0].float() for side in ("query", "text")]
-        first, second = (normalize(rows, dim=-1) for rows in states)
-        return list((((first * second).sum(-1, keepdim=True) + 1) / 2).numpy())
+        query = normalize(features.states[f"{name} query"][:, 0].float(), dim=-1)
+        text = normalize(features.states[f"{name} text"][:, 0].float(), dim=-1)
+        return list((((query * text).sum(-1, keepdim=True) + 1) / 2).numpy())
 
     return features.mark(_without_training(prepared, features, encoder, answers))
 
@@ -229,17 +228,16 @@ def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> O
     A concept stands where its most similar candidate stands; equally similar candidates keep their
     order, as do the concepts of one candidate.
     """
-    known = normalize(features.states["train"][:, 0].float(), dim=-1)
+    candidates = normalize(features.states["train"][:, 0].float(), dim=-1)
     concepts = [target.tolist() for target in prepared.train.targets]
 
     def answers(name: str) -> list[NDArray[Any]]:
-        asked = normalize(features.states[name][:, 0].float(), dim=-1)
+        queries = normalize(features.states[name][:, 0].float(), dim=-1)
         rows: list[NDArray[Any]] = []
-        for part in torch.split(asked, _CHUNK):
-            nearest = torch.argsort(part @ known.T, dim=-1, descending=True, stable=True)
-            rows += [
-                np.array(first_concepts(row, concepts), dtype=np.int64) for row in nearest.tolist()
-            ]
+        for chunk in torch.split(queries, _CHUNK):
+            nearest = torch.argsort(chunk @ candidates.T, dim=-1, descending=True, stable=True)
+            for order in nearest.tolist():
+                rows.append(np.array(first_concepts(order, concepts), dtype=np.int64))
         return rows
 
     return _without_training(prepared, features, encoder, answers)

@@ -98,7 +98,7 @@ class Task:
     @cached_property
     def index(self) -> dict[str, int]:
         """Output to its place."""
-        return {name: place for place, name in enumerate(self.outputs)}
+        return {name: number for number, name in enumerate(self.outputs)}
 
     @property
     def decode(self) -> Mode:
@@ -106,6 +106,7 @@ class Task:
         return cast(Mode, self.data.decode)
 
 
+_METRIC_FIELDS = ("primary", "paper", "selection")
 _NOT_OF_ALL = {
     "scale": None,
     "protocol.pairs": "shorten_longer",
@@ -133,13 +134,30 @@ class Kind(Traits):
 
     def check(self, spec: TaskSpec) -> None:
         """What the kind does not have stays at its default, and what it needs is there."""
-        labels, metric, named = spec.labels, spec.metric, f"type '{spec.type}'"
         if spec.head.kind != self.head:
             raise fail(
-                f"head.kind '{spec.head.kind}' does not fit {named}", f"use `kind: {self.head}`"
+                f"head.kind '{spec.head.kind}' does not fit type '{spec.type}'",
+                f"use `kind: {self.head}`",
             )
-        for field in ("primary", "paper", "selection"):
-            name = getattr(metric, field)
+        self._check_metrics(spec)
+        self.check_probe(spec, spec.probe if spec.training.encoder == "frozen" else "none")
+        for field, default in _NOT_OF_ALL.items():
+            value = attrgetter(field)(spec)
+            if value != default and field not in self.fields:
+                quoted = f" '{value}'" if isinstance(value, str) else ""
+                raise fail(f"{field}{quoted} does not fit type '{spec.type}'", "leave it out")
+        self._check_labels(spec)
+        scores = {getattr(spec.metric, field) for field in _METRIC_FIELDS}
+        if "micro_f1_positive" in scores and not spec.metric.negative_label:
+            raise fail(
+                "metric.negative_label is missing, micro_f1_positive needs it",
+                "name the label that does not count",
+            )
+
+    def _check_metrics(self, spec: TaskSpec) -> None:
+        """The scores that a spec names are those of the kind, and rise."""
+        for field in _METRIC_FIELDS:
+            name = getattr(spec.metric, field)
             if name in self.lower_is_better:
                 raise fail(
                     f"metric.{field} '{name}' falls as predictions get better",
@@ -147,37 +165,34 @@ class Kind(Traits):
                 )
             if name is not None and name not in (*leading_metrics(self), *PLUGIN_METRICS):
                 best = "macro_f1" if self.counted else self.metrics[0]
-                raise fail(f"metric.{field} '{name}' is not defined for {named}", f"use {best}")
-        self.check_probe(spec, spec.probe if spec.training.encoder == "frozen" else "none")
-        for field, default in _NOT_OF_ALL.items():
-            value = attrgetter(field)(spec)
-            if value != default and field not in self.fields:
-                shown = f"{field} '{value}'" if isinstance(value, str) else field
-                raise fail(f"{shown} does not fit {named}", "leave it out")
+                raise fail(
+                    f"metric.{field} '{name}' is not defined for type '{spec.type}'", f"use {best}"
+                )
+
+    def _check_labels(self, spec: TaskSpec) -> None:
+        """Labels are listed where the kind needs a list, and enough of them."""
+        labels, negative = spec.labels, spec.metric.negative_label
         if not isinstance(labels, list):
             if not self.label_rules:
-                raise fail(f"labels by rule do not fit {named}", "list the labels")
+                raise fail(f"labels by rule do not fit type '{spec.type}'", "list the labels")
         elif not (self.spans or self.numeric or self.thresholds) and len(labels) < 2:
             raise fail("a classification task needs at least two labels", "list them all")
-        elif metric.negative_label is not None and metric.negative_label not in labels:
-            what = f"metric.negative_label '{metric.negative_label}' is not a label"
-            raise fail(what, suggest(metric.negative_label, labels))
-        if (
-            "micro_f1_positive" in (metric.primary, metric.paper, metric.selection)
-            and not metric.negative_label
-        ):
-            what = "metric.negative_label is missing, micro_f1_positive needs it"
-            raise fail(what, "name the label that does not count")
+        elif negative is not None and negative not in labels:
+            raise fail(
+                f"metric.negative_label '{negative}' is not a label", suggest(negative, labels)
+            )
 
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
         """Raise FieldError where a probe does not fit the kind. none: the encoder is trained."""
         if probe is None:
             raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-        if probe != "none" and probe.kind == "similarity":
+        if probe == "none":
+            return
+        if probe.kind == "similarity":
             raise fail(
                 f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`"
             )
-        if probe != "none" and not self.probes:
+        if not self.probes:
             raise fail(
                 f"training.encoder 'frozen' does not fit type '{spec.type}' here",
                 "use `encoder: trained`",
@@ -216,19 +231,18 @@ class Kind(Traits):
         """
         units = self.units(spec, documents, tokenizer)
         strided = spec.protocol.long_documents == "stride"
-        if any(d.query for d in documents):
-            if strided:
-                raise TrainingError(
-                    "protocol.long_documents 'stride' does not fit pairs of texts",
-                    hint="use long_documents=truncate",
-                )
-            encoded = encode_pairs(documents, tokenizer, window, shorten=spec.protocol.pairs)
-        elif strided:
-            return (
-                documents,
-                units,
-                *encode_windows(units, tokenizer, window, spec.protocol.stride, words=self.words),
+        paired = any(document.query for document in documents)
+        if paired and strided:
+            raise TrainingError(
+                "protocol.long_documents 'stride' does not fit pairs of texts",
+                hint="use long_documents=truncate",
             )
+        if strided:
+            stride = spec.protocol.stride
+            windows, owners = encode_windows(units, tokenizer, window, stride, words=self.words)
+            return documents, units, windows, owners
+        if paired:
+            encoded = encode_pairs(documents, tokenizer, window, shorten=spec.protocol.pairs)
         else:
             encoded = encode_documents(units, tokenizer, window, words=self.words)
         return documents, units, encoded, list(range(len(encoded)))
@@ -337,13 +351,12 @@ class SpanKind(Kind):
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
         """Mentions that the windows hide or the head cannot express are lost."""
-        best = [
-            self.oracle(task, document, [test.encoded[w] for w in places])
-            for document, places in zip(test.units, test.windows, strict=True)
-        ]
-        return sum(
-            len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, best, strict=True)
-        ), best
+        best, missed = [], 0
+        for truth, document, windows in zip(test.documents, test.units, test.windows, strict=True):
+            oracle = self.oracle(task, document, [test.encoded[window] for window in windows])
+            best.append(oracle)
+            missed += len(set(truth.spans) - set(oracle.spans))
+        return missed, best
 
     def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
         """Spans with their labels."""
@@ -372,7 +385,9 @@ def get_kind(name: str) -> Kind:
     """
     kind = KINDS.get(name)
     if kind is None:
-        hint = "upgrade BioBench, or install the package that brings this kind"
-        raise StoreError(f"'{name[:80]}' is no kind of task that is known here", hint=hint)
+        raise StoreError(
+            f"'{name[:80]}' is no kind of task that is known here",
+            hint="upgrade BioBench, or install the package that brings this kind",
+        )
     assert isinstance(kind, Kind)
     return kind

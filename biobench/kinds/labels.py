@@ -48,13 +48,14 @@ class LabelKind(Kind):
         cut = any(test.encoded[places[0]].truncated for places in test.windows)
         if not cut or task.spec.protocol.long_documents == "stride":
             return 0, None
+        lost, best = 0, []
         shown = shown_labels(test.documents, tokenizer, window)
-        known = [labels for labels in shown if labels is not None]
-        if len(known) < len(shown):
-            return 0, None
-        pairs = list(zip(test.documents, known, strict=True))
-        lost = sum(len(d.labels) - len(labels) for d, labels in pairs)
-        return lost, [Prediction(document=d.id, labels=labels) for d, labels in pairs]
+        for document, labels in zip(test.documents, shown, strict=True):
+            if labels is None:
+                return 0, None
+            lost += len(document.labels) - len(labels)
+            best.append(Prediction(document=document.id, labels=labels))
+        return lost, best
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Pooling, dropout and a linear layer."""
@@ -80,6 +81,11 @@ class LabelKind(Kind):
         labels = tuple(task.outputs[i] for i in self.decided(task.spec, chances, threshold))
         scores = np.round(chances.astype(np.float64), 6).tolist()
         return Prediction(document=document.id, labels=labels, label_scores=tuple(scores))
+
+
+def labels_of(prediction: Prediction | None) -> set[str]:
+    """The predicted labels; none where there is no prediction."""
+    return set() if prediction is None else set(prediction.labels)
 
 
 @register
@@ -158,16 +164,13 @@ class MultiLabel(LabelKind):
         from biobench.core.machine import to_device
 
         labels = logits.shape[1]
-        wanted = torch.zeros(
-            len(targets), labels
-        )  # for a micro-batch only: label sets may be large
+        # for a micro-batch only: label sets may be large
+        wanted = torch.zeros(len(targets), labels)
         rows = np.repeat(np.arange(len(targets)), [len(t) for t in targets])
         wanted[torch.from_numpy(rows), torch.from_numpy(np.concatenate(targets))] = 1.0
+        wanted = to_device(wanted, logits.device)
         binary = torch.nn.functional.binary_cross_entropy_with_logits
-        return (
-            binary(logits, to_device(wanted, logits.device), pos_weight=weights, reduction="sum")
-            / labels
-        )
+        return binary(logits, wanted, pos_weight=weights, reduction="sum") / labels
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, labels), each label on its own."""
@@ -186,9 +189,11 @@ class MultiLabel(LabelKind):
         """example_f1; a document without gold and without prediction counts 1."""
         total = 0.0
         for document in run.gold:
-            true, prediction = set(document.labels), run.predictions.get(document.id)
-            labels = set[str]() if prediction is None else set(prediction.labels)
-            total += 2 * len(true & labels) / (len(true) + len(labels)) if true or labels else 1.0
+            true, labels = set(document.labels), labels_of(run.predictions.get(document.id))
+            if true or labels:
+                total += 2 * len(true & labels) / (len(true) + len(labels))
+            else:
+                total += 1.0
         return {"example_f1": total / len(run.gold)}
 
 

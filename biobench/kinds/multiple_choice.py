@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from biobench.encode.tokens import Encoded, Ints
 from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task, Windows, register
-from biobench.kinds.labels import LabelKind
+from biobench.kinds.labels import LabelKind, labels_of
 from biobench.schema.document import Document, Prediction
 from biobench.schema.task import TaskSpec
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_OPTIONS = 8
 """Options of a question at most: every set of right ones has an output of its own."""
+_PARTS = math.lcm(*range(1, MOST_OPTIONS + 1))
+"""Of which a share is a whole number, whatever number of options it is a share of."""
 
 
 @register
@@ -122,48 +124,31 @@ class MultipleChoice(LabelKind):
         0."""
         labels, logits = task.data.labels, np.mean(np.stack(answers), axis=0).astype(np.float64)
         there = options_of(document, labels)
+        chances: list[float] = []
         if task.spec.head.choice == "options":
-            chances = 1 / (1 + np.exp(-logits))
-            each = [
-                float(p) if label in there else 0.0
-                for label, p in zip(labels, chances, strict=True)
-            ]
-            chosen = [label for label, p in zip(labels, each, strict=True) if p > 0.5]
-            chosen = chosen or [labels[int(np.argmax(each))]]
+            present = [label in there for label in labels]
+            chances = np.where(present, 1 / (1 + np.exp(-logits)), 0.0).tolist()
+            chosen = tuple(labels[i] for i in np.flatnonzero(np.greater(chances, 0.5)))
+            chosen = chosen or (labels[int(np.argmax(chances))],)
         else:
             sets = answer_sets(labels)
-            weights = np.array([float(set(options) <= there) for options in sets]) * np.exp(
-                logits - logits.max()
-            )
+            weights = [set(options) <= there for options in sets] * np.exp(logits - logits.max())
             weights /= weights.sum()
-            chosen = list(sets[int(weights.argmax())])
-            each = [
-                math.fsum(
-                    p for options, p in zip(sets, weights.tolist(), strict=True) if label in options
-                )
-                for label in labels
-            ]
-        return Prediction(
-            document.id,
-            labels=tuple(chosen),
-            label_scores=tuple(round(min(p, 1.0), 6) for p in each),
-        )
+            chosen = sets[int(weights.argmax())]
+            for label in labels:
+                chances.append(math.fsum(weights[[label in options for options in sets]]))
+        scores = tuple(round(min(chance, 1.0), 6) for chance in chances)
+        return Prediction(document.id, labels=chosen, label_scores=scores)
 
     def share(
         self, metric: str, document: Document, prediction: Prediction | None
     ) -> tuple[int, int] | None:
         """One or none of one for exact_match; for hamming |both| / |either| in whole parts."""
-        true, predicted = (
-            set(document.labels),
-            set[str]() if prediction is None else set(prediction.labels),
-        )
+        true, predicted = set(document.labels), labels_of(prediction)
         if metric == "exact_match":
             return int(true == predicted), 1
         if metric == "hamming":
-            parts = math.lcm(
-                *range(1, MOST_OPTIONS + 1)
-            )  # whatever |either| is, the share is whole parts
-            return parts * len(true & predicted) // len(true | predicted), parts
+            return _PARTS * len(true & predicted) // len(true | predicted), _PARTS
         return None
 
     def extra_scores(self, run: Answered) -> dict[str, float]:

@@ -38,15 +38,14 @@ class Needle(SingleLabel):
         """The documents whose length the window allows, whole; what does not fit has no prediction
         and no score.
         """
-        kept, encoded = encode_needles(documents, tokenizer, window)
-        if documents and not kept:
+        fitting, encoded = encode_needles(documents, tokenizer, window)
+        if documents and not fitting:
             raise TrainingError(
                 f"no document of {documents[0].split} fits a window of {window} tokens",
                 hint="the model reads none of their lengths; add shorter ones to reader.lengths, "
-                "or raise --limit if "
-                "given",
+                "or raise --limit if given",
             )
-        return kept, kept, encoded, list(range(len(kept)))
+        return fitting, fitting, encoded, list(range(len(fitting)))
 
     def drawn(self, part: bool) -> dict[str, str] | None:
         """Parts are drawn in pairs; they were once drawn example by example, and such runs are
@@ -90,44 +89,40 @@ def encode_needles(
     than there are words.
     """
     form = pair_form(tokenizer)
-    kept: list[Document] = []
+    fitting: list[Document] = []
     encoded: list[Encoded] = []
-    wanted = [
+    candidates = [
         d for d in documents if d.plan is None or d.plan.fit == "words" or d.plan.length <= window
     ]
-    for begin in range(0, len(wanted), _CHUNK):
-        chunk = wanted[begin : begin + _CHUNK]
+    for begin in range(0, len(candidates), _CHUNK):
+        chunk = candidates[begin : begin + _CHUNK]
         for document, pieces in zip(chunk, _pieces(chunk, tokenizer), strict=True):
             query = ids_of(tokenizer, document.query)
-            body = _fitted(document, *pieces, form.added + len(query))
-            if form.added + len(query) + len(body) > window:
-                continue
-            ids, types = (
-                np.asarray(make(query, body), dtype=np.int64) for make in (form.ids, form.types_of)
-            )
-            empty = np.zeros(0, dtype=np.int64)
-            kept.append(document)
-            encoded.append(Encoded(ids, empty, empty, truncated=False, types=types))
-    return kept, encoded
+            taken = form.added + len(query)
+            body = _fitted(document, pieces, taken)
+            if taken + len(body) <= window:
+                fitting.append(document)
+                encoded.append(form.encoded(query, body, truncated=False))
+    return fitting, encoded
 
 
-def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int) -> Ids:
+def _fitted(document: Document, pieces: tuple[Ids, Ids, Ids], taken: int) -> Ids:
     """The document's ids: the last of those before the needle, the needle, the first of those after
-    it.
+    it. taken: tokens of the pair besides them.
     """
-    plan = document.plan
+    plan, (before, needle, after) = document.plan, pieces
     if plan is None or plan.fit == "words":
         return before + needle + after
     room = plan.length - taken - len(needle)
-    first = round(plan.place * room)
-    if room < 0 or first > len(before) or room - first > len(after):
+    to_left = round(plan.place * room)
+    if room < 0 or to_left > len(before) or room - to_left > len(after):
         raise ModelError(
             f"document {{}} cannot be fitted to {plan.length} tokens ({len(before)} + "
             f"{len(needle)} + {len(after)} are there)",
             value=document.id,
             hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
         )
-    return before[len(before) - first :] + needle + after[: room - first]
+    return before[len(before) - to_left :] + needle + after[: room - to_left]
 
 
 def _pieces_of(parts: tuple[str, str, str], tokenizer: Any) -> tuple[Ids, Ids, Ids]:

@@ -46,11 +46,9 @@ class SpanNer(SpanKind):
 
     def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
         """Words, or sub-tokens where the head pools nothing."""
-        return (
-            with_subtokens(documents, tokenizer)
-            if spec.head.pooling == "none"
-            else with_words(documents)
-        )
+        if spec.head.pooling == "none":
+            return with_subtokens(documents, tokenizer)
+        return with_words(documents)
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible spans, 3)."""
@@ -176,13 +174,12 @@ def visible(encoded: Encoded, spans: Ints) -> Ints:
     first = np.searchsorted(encoded.words, spans[:, 0])
     last = np.searchsorted(encoded.words, spans[:, 1])
     size = len(encoded.words)
-    shown = (first < size) & (last < size)
-    shown[shown] &= (encoded.words[first[shown]] == spans[shown, 0]) & (
-        encoded.words[last[shown]] == spans[shown, 1]
-    )
-    kept = spans[shown].copy()
-    kept[:, 0], kept[:, 1] = first[shown], last[shown]
-    return kept
+    inside = (first < size) & (last < size)
+    spans, first, last = spans[inside], first[inside], last[inside]
+    whole = (encoded.words[first] == spans[:, 0]) & (encoded.words[last] == spans[:, 1])
+    placed: Ints = spans[whole]
+    placed[:, 0], placed[:, 1] = first[whole], last[whole]
+    return placed
 
 
 def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
@@ -199,13 +196,11 @@ def outermost(spans: Ints) -> Ints:
 
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
-    kept: list[tuple[int, int, int]] = []
-    for first, last, kind in sorted(
-        map(tuple, spans.tolist()), key=lambda s: (s[0] - s[1], s[0], s[2])
-    ):
-        if all(k != kind or last < a or first > b for a, b, k in kept):
-            kept.append((first, last, kind))
-    return np.asarray(sorted(kept), dtype=np.int64).reshape(-1, 3)
+    outer: list[tuple[int, int, int]] = []
+    for first, last, kind in sorted(spans.tolist(), key=lambda s: (s[0] - s[1], s[0], s[2])):
+        if all(k != kind or last < a or first > b for a, b, k in outer):
+            outer.append((first, last, kind))
+    return np.asarray(sorted(outer), dtype=np.int64).reshape(-1, 3)
 
 
 def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
@@ -213,12 +208,12 @@ def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
     longer).
     """
     order = sorted(range(len(spans)), key=lambda i: (-spans[i, 3], spans[i, 0], -spans[i, 1]))
-    kept: list[int] = []
+    apart: list[int] = []
     for i in order:
         a, b, kind = spans[i, 0], spans[i, 1], spans[i, 2]
-        if all(spans[j, 2] != kind or b < spans[j, 0] or a > spans[j, 1] for j in kept):
-            kept.append(i)
-    return spans[sorted(kept)]
+        if all(spans[j, 2] != kind or b < spans[j, 0] or a > spans[j, 1] for j in apart):
+            apart.append(i)
+    return spans[sorted(apart)]
 
 
 def predict_spans(
@@ -251,8 +246,8 @@ def gold_answers(
     """
     rows = span_targets(document, encoded, index)
     expressible = set(map(tuple, outermost(rows).tolist())) if tagger else set()
-    kept = [row[1] - row[0] < longest or tuple(row) in expressible for row in rows.tolist()]
-    rows = rows[np.asarray(kept, dtype=bool)]
+    seen = [row[1] - row[0] < longest or tuple(row) in expressible for row in rows.tolist()]
+    rows = rows[np.asarray(seen, dtype=bool)]
     units = encoded.words
     answers = np.ones((len(rows), 4), dtype=np.float64)
     answers[:, 0], answers[:, 1], answers[:, 2] = units[rows[:, 0]], units[rows[:, 1]], rows[:, 2]
@@ -293,9 +288,9 @@ def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types:
     """
     from biobench.models.crf import BEGIN, INSIDE, LAST, UNIT
 
-    kept = [(rows, n) for rows, n in zip(targets, counts, strict=True) if n > 0]
-    tags = np.zeros((len(kept), max(n for _, n in kept), types), dtype=np.int64)
-    for row, (spans, _) in enumerate(kept):
+    with_units = [spans for spans, count in zip(targets, counts, strict=True) if count > 0]
+    tags = np.zeros((len(with_units), max(counts), types), dtype=np.int64)
+    for row, spans in enumerate(with_units):
         for first, last, kind in outermost(spans).tolist():
             if first == last:
                 tags[row, first, kind] = UNIT
@@ -307,8 +302,8 @@ def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types:
 
 def _short(rows: NDArray[Any], longest: int) -> NDArray[Any]:
     """The spans that the band holds."""
-    kept: NDArray[Any] = rows[rows[:, 1] - rows[:, 0] < longest]
-    return kept
+    short: NDArray[Any] = rows[rows[:, 1] - rows[:, 0] < longest]
+    return short
 
 
 def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
@@ -327,11 +322,10 @@ def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedS
     answers: list[PlacedSpans] = []
     begin = 0
     for window, extra, count in zip(encoded, _longer(scores), scores.counts, strict=True):
-        mine = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
-        first = rows[mine, 0] - begin
-        spans = np.stack(
-            [first, first + rows[mine, 1], rows[mine, 2], values[mine]], axis=1
-        ).astype(np.float64)
+        in_window = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
+        start, length, kind = (rows[in_window] - [begin, 0, 0]).T
+        spans = np.stack([start, start + length, kind, values[in_window]], axis=1)
+        spans = spans.astype(np.float64)
         spans = np.concatenate([spans, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
         spans[:, :2] = window.words[spans[:, :2].astype(np.int64)]
         answers.append(spans)

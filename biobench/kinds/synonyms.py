@@ -59,11 +59,11 @@ class Synonyms(LabelKind):
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
         """Nothing is trained."""
         if not (isinstance(probe, Probe) and probe.kind == "similarity"):
-            hint = (
+            raise fail(
+                f"type '{spec.type}' trains nothing",
                 "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, "
-                "pooling: mean}`"
+                "pooling: mean}`",
             )
-            raise fail(f"type '{spec.type}' trains nothing", hint)
 
     def labelled(self, document: Document) -> Document:
         """With the concepts of its mentions as labels, so that a rule may collect them."""

@@ -28,31 +28,29 @@ class Pace:
 
     def __init__(self, plan: RunPlan) -> None:
         self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        device = device_name(plan.device)
+        alike = (device_name(plan.device), "run", plan.request.limit)
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
         for brief in Store(plan.request.results_dir).briefs()[0]:
             length = read.get((brief.task, brief.spec))
-            if length is not None and (brief.device, brief.origin, brief.limit) == (
-                device,
-                "run",
-                plan.request.limit,
-            ):
-                rate = brief.seconds / length
-                self.rates[brief.weights, brief.task].append(rate)
-                self.rates[brief.weights,].append(rate)
-                self.rates[()] += [rate / brief.parameters] if brief.parameters else []
+            made_alike = (brief.device, brief.origin, brief.limit) == alike
+            if length is None or not made_alike:
+                continue
+            rate = brief.seconds / length
+            self.rates[brief.weights, brief.task].append(rate)
+            self.rates[brief.weights,].append(rate)
+            if brief.parameters:
+                self.rates[()].append(rate / brief.parameters)
 
     def seconds(self, item: Item) -> float | None:
         """What the item will take; None where no stored run tells."""
-        same = self.rates.get((item.checkpoint.hash, item.task.id)) or self.rates.get(
-            (item.checkpoint.hash,)
-        )
-        if same:
-            return median(same) * characters(item)
-        any_model, parameters = self.rates.get(()), item.checkpoint.parameters
-        return (
-            median(any_model) * characters(item) * parameters if any_model and parameters else None
-        )
+        weights, parameters = item.checkpoint.hash, item.checkpoint.parameters
+        rates = self.rates.get((weights, item.task.id)) or self.rates.get((weights,))
+        if rates:
+            return median(rates) * characters(item)
+        any_model = self.rates.get(())
+        if any_model and parameters:
+            return median(any_model) * characters(item) * parameters
+        return None
 
 
 def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
@@ -69,12 +67,11 @@ def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
     typical = median(pace.rates.get(()) or [1.0])
 
     def cost(members: list[Item]) -> float:
-        known = pace.seconds(members[0])
-        return (
-            typical * characters(members[0]) * (members[0].checkpoint.parameters or 1)
-            if known is None
-            else known
-        )
+        item = members[0]
+        seconds = pace.seconds(item)
+        if seconds is None:
+            seconds = typical * characters(item) * (item.checkpoint.parameters or 1)
+        return seconds
 
     return [item for members in sorted(groups.values(), key=cost, reverse=True) for item in members]
 
@@ -83,11 +80,8 @@ def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
     """Epochs, batch size, most steps, trials and training documents of what a run of the item
     trains.
     """
-    data, recipe, probe = (
-        item.task.data,
-        item.task.loaded.spec.training,
-        item.task.loaded.spec.probe,
-    )
+    data, spec = item.task.data, item.task.loaded.spec
+    recipe, probe = spec.training, spec.probe
     assert data is not None
     documents = max(1, round(len(data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
@@ -105,8 +99,8 @@ def steps_of(item: Item) -> int:
 
     Windows are not known before the texts are tokenised, so a document counts as one.
     """
-    epochs, batch, most, trials, documents = _shape(item)
-    return trials * (most or epochs * math.ceil(documents / batch))
+    epochs, batch, most_steps, trials, documents = _shape(item)
+    return trials * (most_steps or epochs * math.ceil(documents / batch))
 
 
 def characters(item: Item) -> float:
@@ -135,13 +129,11 @@ def tokens_read(items: Sequence[Item]) -> dict[str, int]:
     tokens, rates, loaded = {}, dict[tuple[str, str, int], float](), ""
     for item in items:
         assert item.task.data is not None
+        train = item.task.data.train
         if item.group not in rates:
             if loaded != item.checkpoint.hash:
                 loaded, tokenizer = item.checkpoint.hash, load_tokenizer(item.checkpoint)
-            texts = [
-                d.reading
-                for d in item.task.data.train[:: max(1, len(item.task.data.train) // _SAMPLE)]
-            ]
+            texts = [document.reading for document in train[:: max(1, len(train) // _SAMPLE)]]
             ids = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
             rates[item.group] = sum(map(len, ids)) / max(1, sum(map(len, texts)))
         tokens[item.key] = round(characters(item) * rates[item.group])

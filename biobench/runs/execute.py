@@ -110,47 +110,49 @@ def execute(
     """
     known = known or {}
     plan, waiting, position = context.plan, list(items), 0
-    tell = 0.0 if aloud else float("inf")
+    next_line = 0.0 if aloud else float("inf")
     while waiting:
-        left: list[Item] = []
+        held: list[Item] = []  # by other processes
         for item in waiting:
             if STOP():
                 raise RunStoppedError
-            finished = known.get(item.key) or _one(
-                item, context, reporter, position + 1, len(items)
-            )
+            finished = known.get(item.key)
             if finished is None:
-                left.append(item)
-                continue
-            position += 1
-            if item.key not in known:
+                finished = _one(item, context, reporter, position + 1, len(items))
+                if finished is None:
+                    held.append(item)
+                    continue
                 reporter.finish(finished)
+            position += 1
             yield finished
-        if left and not plan.request.wait and len(left) == len(waiting):
-            for item in left:
+        if not plan.request.wait and len(held) == len(waiting):
+            for item in held:
                 yield item.result(plan.request, "skipped", "another process makes it")
             return
-        waiting = left
+        waiting = held
         if waiting and plan.request.wait:
-            if time.monotonic() >= tell:
-                tell = time.monotonic() + QUIET
-                logging.getLogger("biobench").warning(_waiting_for(waiting, context.store))
-            time.sleep(_POLL_SECONDS)
+            next_line = _wait(waiting, context.store, next_line)
+
+
+def _wait(items: Sequence[Item], store: Store, next_line: float) -> float:
+    """Wait a little for these runs; when the next line on them is due, in monotonic seconds."""
+    if time.monotonic() >= next_line:
+        next_line = time.monotonic() + QUIET
+        logging.getLogger("biobench").warning(_waiting_for(items, store))
+    time.sleep(_POLL_SECONDS)
+    return next_line
 
 
 def _waiting_for(items: Sequence[Item], store: Store) -> str:
     """How many runs other processes are making, and where the first of them is."""
-    first = items[0]
-    count = (
-        "a run that another process makes"
-        if len(items) == 1
-        else f"{len(items)} runs that other processes make"
-    )
-    beat = read_heartbeat(store.heartbeat_path(first.task.id, first.key))
-    where = (
-        "" if beat is None else f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
-    )
-    return f"waiting for {count}: {first.task.id}, seed {first.seed}{where}"
+    runs, item = "a run that another process makes", items[0]
+    if len(items) > 1:
+        runs = f"{len(items)} runs that other processes make"
+    line = f"waiting for {runs}: {item.task.id}, seed {item.seed}"
+    beat = read_heartbeat(store.heartbeat_path(item.task.id, item.key))
+    if beat is not None:
+        line += f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
+    return line
 
 
 def _stored(item: Item, context: RunContext) -> RunResult | None:
@@ -211,9 +213,8 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = None
-    if (
-        item.task.loaded.spec.access != "agreement"
-    ):  # what a run learns from such text stays in the data's folder
+    # what a run learns from text under an agreement stays in the data's folder
+    if item.task.loaded.spec.access != "agreement":
         path, every = store.state_path(item.task.id, item.key), request.save_every
         seconds = EVERY_SECONDS if every is None else every
         keep = Savepoint(

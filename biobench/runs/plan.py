@@ -242,11 +242,12 @@ def _entry(
     task: LoadedTask, data: TaskData, request: RunRequest, resampled: SplitFoldFiles | None = None
 ) -> TaskEntry:
     if request.strict and (lines := _contradictions(task, data)):
-        hint = (
-            f"`biobench data verify {task.id}` lists what differs; correct the data, or the "
-            f"spec's counts or `releases`"
+        raise DataFormatError(
+            f"task {task.id}: {lines[0]}",
+            hint=f"`biobench data verify {task.id}` lists what differs; correct the data, or the "
+            f"spec's counts or `releases`",
+            file=task.path,
         )
-        raise DataFormatError(f"task {task.id}: {lines[0]}", hint=hint, file=task.path)
     if request.no_test:
         data = without_test(data)
     return TaskEntry(task, data, hash=task_hash(task, data.source), resampled=resampled)

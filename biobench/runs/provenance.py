@@ -49,9 +49,9 @@ def commit() -> str | None:
         return None
     try:
         sha = _git(root, "rev-parse", "HEAD")
-        return sha + (
-            "+dirty" if _git(root, "status", "--porcelain", "--untracked-files=no") else ""
-        )
+        if _git(root, "status", "--porcelain", "--untracked-files=no"):
+            sha += "+dirty"
+        return sha
     except (OSError, subprocess.CalledProcessError):
         return None
 
@@ -81,23 +81,19 @@ def device_name(device: torch.device | None) -> str:
         import torch
 
         return str(torch.cuda.get_device_name(device))
-    cpuinfo = Path("/proc/cpuinfo")
-    name = (
-        re.search(r"^model name.*?:(.*)", cpuinfo.read_text(), re.MULTILINE)
-        if cpuinfo.exists()
-        else None
-    )
-    return name[1].strip() if name else platform.processor() or platform.machine()
+    name = _found(r"^model name.*?:(.*)", Path("/proc/cpuinfo"))
+    return name or platform.processor() or platform.machine()
 
 
 def _driver(version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
     """Version of the NVIDIA kernel module."""
-    match = (
-        re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text())
-        if version.exists()
-        else None
-    )
-    return match[1] if match else None
+    return _found(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version)
+
+
+def _found(pattern: str, file: Path) -> str | None:
+    """What the pattern's group matches in a file of the system; None for no file or no match."""
+    match = re.search(pattern, file.read_text(), re.MULTILINE) if file.exists() else None
+    return match[1].strip() if match else None
 
 
 def provenance(device: torch.device | None) -> Provenance:
@@ -144,7 +140,7 @@ def contamination(
         return measured
     try:
         ledger = json.loads((folder / "ledger.json").read_bytes())
-        known = Contamination(
+        trained_on = Contamination(
             corpus=ledger["name"],
             corpus_hash=ledger["corpus"]["manifest_hash"],
             base=ledger["base"]["source"],
@@ -155,9 +151,9 @@ def contamination(
     try:
         excluded = Exclusions.model_validate_json((folder / EXCLUSION_FILE).read_bytes())
     except (OSError, ValidationError):
-        return known
+        return trained_on
     entry = excluded.tasks.get(task)
     holds = entry is not None and entry.data_hash == data_hash
     if holds and excluded.exclusion_hash == exclusion_hash and excluded.ngram <= _N:
-        return known.model_copy(update={"excluded": True})
-    return known
+        return trained_on.model_copy(update={"excluded": True})
+    return trained_on

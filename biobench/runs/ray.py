@@ -81,9 +81,9 @@ def run_on_ray(
         with _joined(ray):
             return _sweep(ray, context, items, reporter, token)
     except ConnectionError as error:
-        hint = "finished runs are stored; repeat the command"
         raise ClusterError(
-            f"the connection to the cluster was lost: {first_line(error)}", hint=hint
+            f"the connection to the cluster was lost: {first_line(error)}",
+            hint="finished runs are stored; repeat the command",
         ) from error
     finally:
         path.unlink(missing_ok=True)
@@ -100,9 +100,9 @@ def _joined(ray: Any) -> Iterator[None]:
     try:
         ray.init(**({} if address.startswith("ray://") else quiet))
     except (ConnectionError, RuntimeError, ValueError) as error:
-        place = f"RAY_ADDRESS={address}" if address else "RAY_ADDRESS is not set"
+        named = f"RAY_ADDRESS={address}" if address else "RAY_ADDRESS is not set"
         raise ClusterError(
-            f"--executor ray: no cluster can be joined ({place}): {first_line(error)}",
+            f"--executor ray: no cluster can be joined ({named}): {first_line(error)}",
             hint="start one with `ray start --head`; the versions of Ray and Python must be the "
             "cluster's",
         ) from error
@@ -119,11 +119,10 @@ def cpus_of_a_run(nodes: Sequence[dict[str, float]], gpus: float) -> int:
     nodes: what each has, by Ray's names. Raises UsageError where no node has room for a run.
     """
     fitting = [node for node in nodes if node.get("CPU", 0) >= 1 and node.get("GPU", 0) >= gpus]
+    if not fitting and gpus:
+        raise UsageError("the cluster has no GPU for a run", hint="--device cpu, or add GPU nodes")
     if not fitting:
-        raise UsageError(
-            f"the cluster has no {'GPU' if gpus else 'CPU'} for a run",
-            hint="--device cpu, or add GPU nodes" if gpus else "add nodes with CPUs",
-        )
+        raise UsageError("the cluster has no CPU for a run", hint="add nodes with CPUs")
     if not gpus:
         return min(4, max(int(node["CPU"]) for node in fitting))
     return max(1, min(int(node["CPU"] * gpus / node["GPU"]) for node in fitting))
@@ -134,7 +133,9 @@ def _sweep(
 ) -> dict[str, RunResult]:
     """Hand all runs to Ray and hear of them until each has ended."""
     request, device, store = context.plan.request, context.plan.device.type, context.store
-    gpus = request.worker_gpus if request.worker_gpus is not None else float(device == "cuda")
+    gpus = request.worker_gpus
+    if gpus is None:
+        gpus = float(device == "cuda")
     cpus = cpus_of_a_run([node["Resources"] for node in ray.nodes() if node["Alive"]], gpus)
     at_once = len(items) if request.parallel == "auto" else int(request.parallel)
     there = replace(
@@ -166,8 +167,8 @@ def _sweep(
         while queue or under_way:
             if STOP():
                 cancel()  # each run ends at a savepoint, which is waited for
-                if left := list(under_way):
-                    ray.wait(left, num_returns=len(left), timeout=STOP_SECONDS)
+                if under_way:
+                    ray.wait(list(under_way), num_returns=len(under_way), timeout=STOP_SECONDS)
                 raise RunStoppedError
             while queue and len(under_way) < at_once:
                 item = queue.popleft()
@@ -190,9 +191,8 @@ def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunRe
     store, request, files = context.store, context.plan.request, None
     try:
         result, files = ray.get(reference)
-    except (
-        ray.exceptions.RayTaskError
-    ) as error:  # the node has not the program, or the program a defect
+    except ray.exceptions.RayTaskError as error:
+        # the node has not the program, or the program a defect
         raise ClusterError(
             f"{item.task.id}, seed {item.seed}, failed on a node: "
             f"{str(error).strip().splitlines()[-1]}",
@@ -204,18 +204,18 @@ def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunRe
         )
     if isinstance(result, BioBenchError):
         raise result
-    if (
-        files is not None
-    ):  # made in a folder of the node; what is known of the training text is known here
+    if files is not None:
+        # made in a folder of the node; what is known of the training text is known here
         path = store.root / "runs" / item.task.id / item.key
         write_atomic(path.with_suffix(".parquet"), files[1])
         write_atomic(path.with_suffix(".json"), files[0])
         stored, model = store.get(item.task.id, item.key), item.checkpoint
         assert stored is not None
-        known = contamination(
+        overlap = contamination(
             model.folder, model.hash, item.task.id, stored.task.data_hash, store.root
         )
-        store.update(stored := stored.model_copy(update={"contamination": known}))
+        stored = stored.model_copy(update={"contamination": overlap})
+        store.update(stored)
         store.note_command(item.task.id, item.key, request.started)
         context.ask_gate(item.task.id)
         return of_record(stored, "done", str(store.path_of(stored)))
@@ -296,9 +296,7 @@ def scratch_folder(results_dir: str) -> Path:
 
     A run that is tried again on the same node resumes there.
     """
-    folder = (
-        Path(tempfile.gettempdir())
-        / f"biobench-{os.getuid()}-{sha256(results_dir.encode()).hexdigest()[:16]}"
-    )
+    digest = sha256(results_dir.encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"biobench-{os.getuid()}-{digest}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -36,13 +36,13 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
 
 
 def _check_options(request: RunRequest) -> None:
-    for option, value, known in (
+    for option, value, allowed in (
         ("--executor", request.executor, get_args(Executor)),
         ("--track", request.track, get_args(Track)),
         ("--protocol", request.protocol, tuple(PROTOCOLS)),
     ):
-        if value is not None and value not in known:
-            raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(known))
+        if value is not None and value not in allowed:
+            raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(allowed))
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
         raise UsageError(f"unknown --device '{request.device}'", hint="use auto, cpu or cuda")
     for option, number in (
@@ -55,20 +55,34 @@ def _check_options(request: RunRequest) -> None:
             )
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
-    if (share := request.worker_gpus) is not None and (
-        request.executor != "ray" or not 0 < share <= 1
-    ):
-        hint = "a share of a GPU above 0 and at most 1, such as 0.5, with --executor ray"
-        raise UsageError(f"--worker-gpus {share:g} does not apply", hint=hint)
-    if request.executor == "ray" and find_spec("ray") is None:
-        raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
-    changes = ["--set"] * bool(request.overrides) + ["--limit"] * (request.limit is not None)
-    changes += [f"--track {request.track}"] * (request.track != "fixed")
-    if request.protocol is not None and changes:
-        what = (
-            f"{changes[0]} does not go with --protocol {request.protocol}, which fixes the recipe"
+    _check_ray(request)
+    if request.protocol is not None:
+        _check_recipe_is_free(request)
+
+
+def _check_ray(request: RunRequest) -> None:
+    on_ray, share = request.executor == "ray", request.worker_gpus
+    if share is not None and not (on_ray and 0 < share <= 1):
+        raise UsageError(
+            f"--worker-gpus {share:g} does not apply",
+            hint="a share of a GPU above 0 and at most 1, such as 0.5, with --executor ray",
         )
-        raise UsageError(what, hint="leave one of the two out")
+    if on_ray and find_spec("ray") is None:
+        raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
+
+
+def _check_recipe_is_free(request: RunRequest) -> None:
+    """No option changes the recipe that the protocol fixes."""
+    for option, is_given in (
+        ("--set", bool(request.overrides)),
+        ("--limit", request.limit is not None),
+        (f"--track {request.track}", request.track != "fixed"),
+    ):
+        if is_given:
+            raise UsageError(
+                f"{option} does not go with --protocol {request.protocol}, which fixes the recipe",
+                hint="leave one of the two out",
+            )
 
 
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
@@ -82,33 +96,45 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         )
     loaded = [load_task(task) for task in matching(request.tasks)]
     named = {task.id for task in loaded}
-    lines = [] if request.suite is None else skipped(request.suite)
-    for member in [] if request.suite is None else suite_tasks(request.suite):
-        if request.track == "frozen" and not _can_be_probed(member):
-            lines.append(
-                f"{member.id} is skipped: it has no probe on a frozen encoder, or brings its own"
-            )
-        elif member.id not in named:
-            loaded.append(member)
+    lines: list[str] = []
+    if request.suite is not None:
+        members, lines = _suite(request.suite, request.track)
+        loaded += [task for task in members if task.id not in named]
     if any(filters.values()):
-        loaded = picked(loaded or trained(picked(pool(), **filters)), **filters)
-        if not loaded:
-            asked = " ".join(
-                f"--{name[:-1]} {','.join(patterns)}"
-                for name, patterns in filters.items()
-                if patterns
-            )
-            raise UsageError(f"no task has {asked}", hint="see `biobench tasks list`")
+        loaded = _filtered(loaded, filters)
     if not loaded:
         raise UsageError(
             f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`"
         )
     ids = [task.id for task in loaded]
-    if twice := [name for name in ids if ids.count(name) > 1]:
+    repeated = [name for name in ids if ids.count(name) > 1]
+    if repeated:
         raise UsageError(
-            f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id"
+            f"two of the tasks have the id '{repeated[0]}'", hint="give each spec its own id"
         )
     return [_with_overrides(task, request) for task in loaded], lines, named
+
+
+def _filtered(tasks: list[LoadedTask], filters: dict[str, tuple[str, ...]]) -> list[LoadedTask]:
+    """Those of the tasks, or of all where there are none, that the filters name."""
+    matches = picked(tasks or trained(picked(pool(), **filters)), **filters)
+    if not matches:
+        asked = [f"--{name[:-1]} {','.join(values)}" for name, values in filters.items() if values]
+        raise UsageError(f"no task has {' '.join(asked)}", hint="see `biobench tasks list`")
+    return matches
+
+
+def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
+    """The tasks of a suite that the track runs, and a line for each that is skipped."""
+    members, lines = [], skipped(suite)
+    for task in suite_tasks(suite):
+        if track == "frozen" and not _can_be_probed(task):
+            lines.append(
+                f"{task.id} is skipped: it has no probe on a frozen encoder, or brings its own"
+            )
+        else:
+            members.append(task)
+    return members, lines
 
 
 def _can_be_probed(task: LoadedTask) -> bool:
@@ -128,11 +154,11 @@ def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
         )
     if request.track == "frozen" and trains:
         if task.spec.training.encoder == "frozen":
-            what = (
+            raise UsageError(
                 f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a "
-                f"probe of its own"
+                f"probe of its own",
+                hint="run it without --track",
             )
-            raise UsageError(what, hint="run it without --track")
         overrides = [*FROZEN, *(text for text in overrides if text not in FROZEN)]
     changed = load_task(task.path, overrides) if overrides else task
     probe = [text for text in changed.overrides if re.match(r"probe\b", text.strip())]

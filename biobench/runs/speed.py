@@ -69,41 +69,16 @@ def measure(
                 f"length {length} is not a length that {model} reads (8 to {limit})",
                 hint="give --lengths",
             )
-    precision = resolve_precision("auto", place)
     loaded = load_encoder(checkpoint, place)
-    precision, _ = settled_precision(loaded.encoder, precision)
+    precision, _ = settled_precision(loaded.encoder, resolve_precision("auto", place))
     lines = []
     for length in lengths:
         torch.manual_seed(0)
         network = Network(loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
-        documents = _documents(batch_size, length, loaded.encoder)
-        cut = cut_packed if network.attention == "packed" else cut_padded
-        parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(place))
-        batches = [[documents[i] for i in part] for part in parts]
+        work = _Work(network, _micro_batches(network, batch_size, length), precision, place)
         reset_peak_memory(place)
         optimizer = make_optimizer(network, Training(max_steps=1, learning_rate=1e-6))
-        rates = []
-        for training in (True, False):
-            network.train(training)
-            taken = []
-            for _ in range(steps + 1):
-                began = time.perf_counter()
-                for batch in batches:
-                    with (
-                        torch.inference_mode(not training),
-                        torch.autocast(place.type, torch.bfloat16, enabled=precision == "bf16"),
-                    ):
-                        logits = network(batch)
-                    if training:
-                        targets = torch.zeros(len(logits), dtype=torch.long, device=place)
-                        torch.nn.functional.cross_entropy(logits, targets).backward()  # type: ignore[no-untyped-call]
-                if training:
-                    optimizer.step()
-                    optimizer.zero_grad(set_to_none=True)
-                if place.type == "cuda":
-                    torch.cuda.synchronize(place)
-                taken.append(time.perf_counter() - began)
-            rates.append(round(batch_size * length / median(taken[1:]), 1))
+        train_seconds, seconds = work.seconds(steps, optimizer), work.seconds(steps, None)
         lines.append(
             Speed(
                 model=checkpoint.id,
@@ -111,8 +86,8 @@ def measure(
                 batch_size=batch_size,
                 precision=precision,
                 attention=network.attention,
-                train_tokens_per_second=rates[0],
-                inference_tokens_per_second=rates[1],
+                train_tokens_per_second=round(batch_size * length / train_seconds, 1),
+                inference_tokens_per_second=round(batch_size * length / seconds, 1),
                 peak_memory_bytes=peak_memory_bytes(place),
                 parameters=loaded.parameters,
             )
@@ -120,6 +95,52 @@ def measure(
         loaded.encoder.load_state_dict(loaded.initial)
         loaded.encoder.zero_grad(set_to_none=True)
     return lines
+
+
+@dataclass
+class _Work:
+    """What is timed: a batch of documents, in micro-batches that the memory takes."""
+
+    network: Network
+    batches: list[list[Encoded]]
+    precision: str
+    place: torch.device
+
+    def seconds(self, steps: int, optimizer: torch.optim.Optimizer | None) -> float:
+        """Median of `steps` steps, after one to warm up: of training, or without an optimiser of
+        inference.
+        """
+        self.network.train(optimizer is not None)
+        taken = []
+        for _ in range(steps + 1):
+            began = time.perf_counter()
+            for batch in self.batches:
+                self._pass(batch, training=optimizer is not None)
+            if optimizer is not None:
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            if self.place.type == "cuda":
+                torch.cuda.synchronize(self.place)
+            taken.append(time.perf_counter() - began)
+        return median(taken[1:])
+
+    def _pass(self, batch: list[Encoded], *, training: bool) -> None:
+        in_bf16 = self.precision == "bf16"
+        with (
+            torch.inference_mode(not training),
+            torch.autocast(self.place.type, torch.bfloat16, enabled=in_bf16),
+        ):
+            logits = self.network(batch)
+        if training:
+            targets = torch.zeros(len(logits), dtype=torch.long, device=self.place)
+            torch.nn.functional.cross_entropy(logits, targets).backward()  # type: ignore[no-untyped-call]
+
+
+def _micro_batches(network: Network, batch_size: int, length: int) -> list[list[Encoded]]:
+    documents = _documents(batch_size, length, network.encoder)
+    cut = cut_packed if network.attention == "packed" else cut_padded
+    parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(network.device))
+    return [[documents[i] for i in part] for part in parts]
 
 
 def _documents(count: int, length: int, encoder: Encoder) -> list[Encoded]:

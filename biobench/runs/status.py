@@ -78,17 +78,14 @@ def _begun(store: Store) -> Iterator[tuple[str, str]]:
     """Task and key of every run that has left a file next to the results."""
     for path in (store.root / "locks").glob("*/*"):
         key = path.name.partition(".")[0]
-        files = (RUNNING, ".failed", ".state")
-        if (
-            is_key(key)
-            and is_task_id(path.parent.name)
-            and path.name.startswith(tuple(key + s for s in files))
-        ):
+        names = tuple(key + ending for ending in (RUNNING, ".failed", ".state"))
+        if is_key(key) and is_task_id(path.parent.name) and path.name.startswith(names):
             yield path.parent.name, key
 
 
 def _state(store: Store, task: str, key: str, *, done: bool) -> FolderRun:
-    beat = read_heartbeat(path := store.heartbeat_path(task, key))
+    path = store.heartbeat_path(task, key)
+    beat = read_heartbeat(path)
     if beat is not None and is_alive(path):
         run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
         if not beat.steps:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from biobench.runs.result import RunResult
 if TYPE_CHECKING:
     from rich.console import Console
 
+_DASH = "–"
 _FILE_WIDTH = 140
 """Columns of the table where no terminal sets them."""
 _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
@@ -47,7 +48,7 @@ class RunResults(list[RunResult]):
 
 def percent(value: float | None) -> str:
     """A fraction as percent with two decimals; a dash where there is none."""
-    return "–" if value is None else f"{100 * value:.2f}"
+    return _DASH if value is None else f"{100 * value:.2f}"
 
 
 def print_results(results: Sequence[RunResult]) -> None:
@@ -67,10 +68,10 @@ def _print(results: Sequence[RunResult], console: Console) -> None:
     names, rows = cells_of(results)
     table = Table(box=None, pad_edge=False)
     for name in names:
-        text = name in _TEXTS
-        table.add_column(
-            name, overflow="fold", justify="left" if text else "right", no_wrap=not text
-        )
+        if name in _TEXTS:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, overflow="fold", justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
@@ -82,19 +83,34 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the rows."""
     if any(r.status == "planned" for r in results):
         return _plan_cells(results)
-    other = any(r.scores and "macro_f1" not in r.scores for r in results)  # kinds without F1
+    rows = [_cells(result) for result in results]
     names = ["model", "task", "seed", "status", "macro", "micro", "weighted"]
-    names += [*(["score"] if other else []), "seconds", "cut", "lost"]
-    rows = []
-    for r in results:
-        row = [r.model, r.task, "" if r.seed is None else str(r.seed), r.status]
-        row += [percent(r.scores.get(metric)) for metric in ("macro_f1", "micro_f1", "weighted_f1")]
-        if other:
-            plain = not r.scores or "macro_f1" in r.scores
-            row.append("–" if plain else f"{r.primary} {percent(r.scores.get(r.primary))}")
-        row.append("–" if r.seconds is None else f"{r.seconds:.1f}")
-        rows.append([*row, str(r.truncated_documents or "–"), str(r.lost_gold or "–")])
-    return names, rows
+    if any(row["score"] != _DASH for row in rows):  # kinds without F1
+        names.append("score")
+    names += ["seconds", "cut", "lost"]
+    return names, [[row[name] for name in names] for row in rows]
+
+
+def _cells(result: RunResult) -> dict[str, str]:
+    """A run's cells by column."""
+    scores, score, seconds = result.scores, _DASH, _DASH
+    if scores and "macro_f1" not in scores:
+        score = f"{result.primary} {percent(scores.get(result.primary))}"
+    if result.seconds is not None:
+        seconds = f"{result.seconds:.1f}"
+    return {
+        "model": result.model,
+        "task": result.task,
+        "seed": "" if result.seed is None else str(result.seed),
+        "status": result.status,
+        "macro": percent(scores.get("macro_f1")),
+        "micro": percent(scores.get("micro_f1")),
+        "weighted": percent(scores.get("weighted_f1")),
+        "score": score,
+        "seconds": seconds,
+        "cut": str(result.truncated_documents or _DASH),
+        "lost": str(result.lost_gold or _DASH),
+    }
 
 
 def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
@@ -104,27 +120,31 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
     groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in results:
         groups.setdefault((r.model, r.task, r.status, settings_of(r)), []).append(r)
-    settings = any(key[-1] for key in groups)
-    names = [
-        "model",
-        "task",
-        "seeds",
-        "status",
-        "steps",
-        "tokens",
-        "time",
-        *(["settings"] if settings else []),
-    ]
+    names = ["model", "task", "seeds", "status", "steps", "tokens", "time", "settings"]
     rows = []
-    for (model, task, status, words), members in groups.items():
-        steps = [r.steps_expected for r in members if r.steps_expected is not None]
-        tokens = [r.tokens_expected for r in members if r.tokens_expected is not None]
-        times = [r.seconds_expected for r in members if r.seconds_expected is not None]
-        row = [model, task, seeds_in_words([r.seed for r in members if r.seed is not None]), status]
-        row += [f"{max(steps):,}" if steps else "–", f"{max(tokens):,}" if tokens else "–"]
-        row.append(in_words(sum(times)) if times and len(times) == len(members) else "–")
-        rows.append([*row, *([words] if settings else [])])
+    for (model, task, status, settings), runs in groups.items():
+        seeds = seeds_in_words([r.seed for r in runs if r.seed is not None])
+        steps, tokens = (
+            _most(r.steps_expected for r in runs),
+            _most(r.tokens_expected for r in runs),
+        )
+        rows.append([model, task, seeds, status, steps, tokens, _time_of(runs), settings])
+    if not any(row[-1] for row in rows):
+        names.pop()
+        for row in rows:
+            row.pop()
     return names, rows
+
+
+def _most(numbers: Iterable[int | None]) -> str:
+    largest = max((number for number in numbers if number is not None), default=None)
+    return _DASH if largest is None else f"{largest:,}"
+
+
+def _time_of(runs: Sequence[RunResult]) -> str:
+    """How long the runs take together, where that is known of all."""
+    seconds = [r.seconds_expected for r in runs if r.seconds_expected is not None]
+    return in_words(sum(seconds)) if len(seconds) == len(runs) else _DASH
 
 
 def reasons(results: Sequence[RunResult]) -> list[str]:
@@ -142,18 +162,20 @@ def settings_of(result: RunResult) -> str:
     """In what a run departs from its spec, in words; empty where in nothing."""
     from biobench.schema.protocols import FROZEN, protocol_named_by
 
-    parts = [] if result.track == "fixed" else [f"track {result.track}"]
-    parts += [] if result.limit is None else [f"limit {result.limit}"]
-    parts += [] if result.split == "test" else ["no test"]
-    named = protocol_named_by(result.overrides)
-    if named is not None:
-        return ", ".join([*parts, f"{named} protocol"])
-    return ", ".join(
-        [
-            *parts,
-            *(text for text in result.overrides if result.track != "frozen" or text not in FROZEN),
-        ]
-    )
+    parts = []
+    if result.track != "fixed":
+        parts.append(f"track {result.track}")
+    if result.limit is not None:
+        parts.append(f"limit {result.limit}")
+    if result.split != "test":
+        parts.append("no test")
+    protocol = protocol_named_by(result.overrides)
+    if protocol is not None:
+        parts.append(f"{protocol} protocol")
+    else:
+        implied = FROZEN if result.track == "frozen" else ()
+        parts += [text for text in result.overrides if text not in implied]
+    return ", ".join(parts)
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
@@ -176,24 +198,31 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
     groups: dict[tuple[str, str], list[RunResult]] = {}
     for r in scored:
         groups.setdefault((r.model, r.task), []).append(r)
-    for (model, task), members in groups.items():
-        low = [r for r in members if r.baseline is not None]
-        if len(members) > 1 or low:
-            line = f"{model} on {task}: {_mean(members)}"
-            if low:
-                assert low[0].baseline is not None
-                which = "" if len(low) == len(members) else f"{len(low)} of {len(members)} runs "
-                line += (
-                    f", {which}below the baseline {percent(low[0].baseline[1])} "
-                    f"({low[0].baseline[0]})"
-                )
-            yield line
+    for (model, task), runs in groups.items():
+        baseline = _below_baseline(runs)
+        if len(runs) > 1 or baseline:
+            yield f"{model} on {task}: {_mean(runs)}{baseline}"
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
+    yield from _lost_gold([r for r in scored if r.lost_gold])
+
+
+def _below_baseline(runs: Sequence[RunResult]) -> str:
+    """The end of a line on how many of these runs are below the baseline; empty for none."""
+    baselines = [r.baseline for r in runs if r.baseline is not None]
+    if not baselines:
+        return ""
+    name, score = baselines[0]
+    which = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
+    return f", {which}below the baseline {percent(score)} ({name})"
+
+
+def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:
+    """Why these runs lost gold."""
     causes = []
-    if any(r.lost_gold and r.truncated_documents for r in scored):
+    if any(r.truncated_documents for r in runs):
         causes.append("beyond the window")
-    if any(r.lost_gold and not r.truncated_documents for r in scored):
+    if any(not r.truncated_documents for r in runs):
         causes.append("with edges that no model predicts (`edges` of `biobench data verify`)")
     if causes:
         yield f"lost: gold {', or '.join(causes)}; it counts as missed"
@@ -202,9 +231,8 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     """The lines below the table, with the next command where something was scored."""
     yield from notes(results)
-    models = list(
-        dict.fromkeys(r.model for r in results if r.status in ("done", "skipped") and r.scores)
-    )
+    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
+    models = list(dict.fromkeys(r.model for r in scored))
     if models:
         folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
         following = f"biobench report{folder}"
@@ -224,12 +252,13 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
             f"{task}: {splits} splits of one corpus, a training each, which together are one "
             f"result of a model"
         )
-    known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
-    rest = (
-        f", {len(planned) - len(known)} more of unknown length" if len(known) < len(planned) else ""
-    )
-    time = f"about {in_words(sum(known))}, judged by stored runs on this device{rest}"
-    yield f"{len(planned)} runs to make: {time if known else 'no timings on this device yet'}"
+    seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
+    time = "no timings on this device yet"
+    if seconds:
+        time = f"about {in_words(sum(seconds))}, judged by stored runs on this device"
+        if len(seconds) < len(planned):
+            time += f", {len(planned) - len(seconds)} more of unknown length"
+    yield f"{len(planned)} runs to make: {time}"
 
 
 def _mean(members: Sequence[RunResult]) -> str:

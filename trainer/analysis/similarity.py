@@ -104,8 +104,10 @@ def cka(
     """
     n = first.shape[0]
     if first.shape != second.shape or n < FEWEST:
-        what = f"CKA of {first.shape[0]} and {second.shape[0]} texts"
-        raise ModelError(what, hint=f"give the same {FEWEST} texts or more to both")
+        raise ModelError(
+            f"CKA of {first.shape[0]} and {second.shape[0]} texts",
+            hint=f"give the same {FEWEST} texts or more to both",
+        )
     estimates = []
     hollow = [k - np.diag(np.diagonal(k)) for k in (first, second)]
     for criterion, (x, y) in ((_biased, (first, second)), (_debiased, hollow)):

@@ -57,8 +57,10 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
         for reservoir in reservoirs:
             reservoir.offer(available, text)
     if min(count, available) < FEWEST:
-        what = f"{min(count, available)} texts are too few to compare states on"
-        raise UsageError(what, hint="--texts should hold hundreds")
+        raise UsageError(
+            f"{min(count, available)} texts are too few to compare states on",
+            hint="--texts should hold hundreds",
+        )
     union = dict(sorted(pair for reservoir in reservoirs for pair in reservoir.slots.values()))
     numbers = np.array(list(union))
     used = seeds if available > count else seeds[:1]
@@ -168,8 +170,10 @@ def layer_states(
         (m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth), None
     )
     if blocks is None:
-        what = f"no list of {depth} blocks in a {type(model).__name__}"
-        raise ModelError(what, hint="encoders of the usual layout are supported")
+        raise ModelError(
+            f"no list of {depth} blocks in a {type(model).__name__}",
+            hint="encoders of the usual layout are supported",
+        )
     rows: NDArray[np.float64] = np.zeros((depth, len(ids), model.config.hidden_size))
     at = {"text": 0}
 
@@ -188,6 +192,8 @@ def layer_states(
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
         layer, text = bad[0]
-        what = f"layer {layer} of '{checkpoint}' has a state that is not finite (text {text + 1})"
-        raise ModelError(what, hint="the checkpoint is damaged: copy or download it again")
+        raise ModelError(
+            f"layer {layer} of '{checkpoint}' has a state that is not finite (text {text + 1})",
+            hint="the checkpoint is damaged: copy or download it again",
+        )
     return rows

@@ -155,8 +155,10 @@ def _chosen_layers(layers: Iterable[int] | None, depth: int) -> tuple[int, ...]:
         return tuple(range(depth))
     chosen = tuple(sorted(set(layers)))
     if chosen and chosen[-1] >= depth:
-        what = f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}"
-        raise UsageError(what, hint="correct --layers")
+        raise UsageError(
+            f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}",
+            hint="correct --layers",
+        )
     return chosen
 
 
@@ -167,8 +169,11 @@ def _write(hybrid: Transplant, weights: dict[str, Tensor], recipient: Path) -> N
     if target.exists():
         if (target / _NOTE).is_file() and (target / _NOTE).read_text(encoding="utf-8") == note:
             return
-        what = "the folder exists already and holds something else"
-        raise StoreError(what, hint="give --out another name", file=target)
+        raise StoreError(
+            "the folder exists already and holds something else",
+            hint="give --out another name",
+            file=target,
+        )
     with temporary_folder(target, PLACE) as temporary, writing(target):
         for file in recipient.iterdir():
             describes = file.suffix in (".json", ".txt", ".model") and file.is_file()
@@ -195,8 +200,11 @@ def _weights(folder: Path) -> dict[str, Tensor]:
                 f"damaged weights: {error}", hint="copy or download it again", file=file
             ) from error
     if not weights:
-        hint = layout_hint(folder, "save the model there with save_pretrained")
-        raise ModelError("no safetensors weights", hint=hint, file=folder)
+        raise ModelError(
+            "no safetensors weights",
+            hint=layout_hint(folder, "save the model there with save_pretrained"),
+            file=folder,
+        )
     return weights
 
 
@@ -206,8 +214,9 @@ def _check(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tens
     if problem is None and load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
         problem = f"the tokenizers of {a} and {b} have other vocabularies"
     if problem is not None:
-        hint = "transplant between checkpoints of one architecture and start"
-        raise ModelError(problem, hint=hint)
+        raise ModelError(
+            problem, hint="transplant between checkpoints of one architecture and start"
+        )
 
 
 def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tensor]) -> str | None:

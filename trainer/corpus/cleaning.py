@@ -96,9 +96,9 @@ Columns = NDArray[np.uint64]
 def check_packages(spec: Cleaning | None) -> None:
     """Raise UsageError where near duplicates are to go and datasketch is not installed."""
     if spec is not None and spec.near_duplicates is not None and find_spec("datasketch") is None:
-        hint = "pip install 'biobench[corpus]'"
         raise UsageError(
-            "corpus.clean.near_duplicates needs datasketch, which is not installed", hint=hint
+            "corpus.clean.near_duplicates needs datasketch, which is not installed",
+            hint="pip install 'biobench[corpus]'",
         )
 
 

@@ -57,23 +57,22 @@ def stream(source: CorpusSource) -> Iterator[str]:
             source.hub, source.name, revision=source.revision, split=source.split, streaming=True
         )
     except wrong as error:
-        what = f"dataset '{source.hub}' is not available: {first_line(error)}"
-        hint = (
-            "check the id, its configuration (`name`), the network and, for gated data, your "
-            "login to the hub"
-        )
-        raise DataUnavailableError(what, hint=hint) from error
+        raise DataUnavailableError(
+            f"dataset '{source.hub}' is not available: {first_line(error)}",
+            hint="check the id, its configuration (`name`), the network and, for gated data, your "
+            "login to the hub",
+        ) from error
     try:
         for row in rows:
             if not isinstance(row.get(source.field), str):
-                what = (
+                raise DataFormatError(
                     f"dataset '{source.hub}' has no text under '{source.field}' (fields: "
-                    f"{', '.join(row)})"
+                    f"{', '.join(row)})",
+                    hint="set the source's `field`",
                 )
-                raise DataFormatError(what, hint="set the source's `field`")
             yield row[source.field]
     except client_errors() as error:
-        hint = "run the same command when the network is back: what was tokenised is kept"
         raise DataUnavailableError(
-            f"dataset '{source.hub}' broke off: {first_line(error)}", hint=hint
+            f"dataset '{source.hub}' broke off: {first_line(error)}",
+            hint="run the same command when the network is back: what was tokenised is kept",
         ) from error

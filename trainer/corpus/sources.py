@@ -87,8 +87,10 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
     else:
         files = [file for file in root.glob(source.path) if file.is_file()]
     if not files:
-        hint = "give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)"
-        raise DataUnavailableError(f"corpus source '{source.id}' has no files at {path}", hint=hint)
+        raise DataUnavailableError(
+            f"corpus source '{source.id}' has no files at {path}",
+            hint="give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)",
+        )
     return sorted(files)
 
 

@@ -217,11 +217,11 @@ def _encoded(batches: Iterator[list[str]], encoding: Encoding) -> Iterator[Encod
                 yield running.popleft().result()
         yield from (future.result() for future in running)
     except loky.process_executor.BrokenProcessPool as error:
-        hint = (
-            "free memory, or set LOKY_MAX_CPU_COUNT to fewer processes, and start again: what "
-            "was done is kept"
-        )
-        raise TrainingError("a process that tokenised the corpus was killed", hint=hint) from error
+        raise TrainingError(
+            "a process that tokenised the corpus was killed",
+            hint="free memory, or set LOKY_MAX_CPU_COUNT to fewer processes, and start again: what "
+            "was done is kept",
+        ) from error
     finally:
         pool.shutdown(wait=True, kill_workers=True)
 

@@ -67,16 +67,19 @@ def bench(
         train(_short(recipe, steps), Path(folder) / "timed")
         lines = [x for x in read_metrics(Path(folder) / "timed" / FILE) if x["event"] == "train"]
         for index, phase in enumerate(recipe.phases):
+            alone = recipe.model_copy(update={"phases": [phase]})
             with torch.profiler.profile() as profiler:  # of all kinds of device that are there
-                train(
-                    _short(recipe.model_copy(update={"phases": [phase]}), WARM),
-                    Path(folder) / str(index),
-                )
-            first, *_, last = (x for x in lines if x["phase"] == phase.name)
-            speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
+                train(_short(alone, WARM), Path(folder) / str(index))
+            of_phase = [line for line in lines if line["phase"] == phase.name]
+            tokens = of_phase[-1]["tokens"] - of_phase[0]["tokens"]
+            seconds = of_phase[-1]["seconds"] - of_phase[0]["seconds"]
             speeds.append(
                 PhaseSpeed(
-                    phase.name, phase.objective, speed, last["mfu"], _parts(profiler, device)
+                    name=phase.name,
+                    objective=phase.objective,
+                    tokens_per_second=tokens / seconds,
+                    utilisation=of_phase[-1]["mfu"],
+                    parts=_parts(profiler, device),
                 )
             )
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
@@ -85,20 +88,15 @@ def bench(
 
 def _short(recipe: Recipe, steps: int) -> Recipe:
     """The recipe with `WARM` steps and `steps` more in each phase, logged at the end of either."""
-    phases = [
-        phase.model_copy(
-            update={
-                "tokens": (WARM + steps) * recipe.step_tokens_of(phase),
-                "schedule": phase.schedule.model_copy(update={"warmup": 0, "cooldown": None}),
-            }
-        )
-        for phase in recipe.phases
-    ]
-    logging = {"every": max(WARM, steps // 2), "evaluate": None}
-    changes = {"phases": phases, "reuse": None, "checkpoints": Checkpoints()}
-    return recipe.model_copy(
-        update=changes | {"logging": recipe.logging.model_copy(update=logging)}
-    )
+    phases = []
+    for phase in recipe.phases:
+        schedule = phase.schedule.model_copy(update={"warmup": 0, "cooldown": None})
+        tokens = (WARM + steps) * recipe.step_tokens_of(phase)
+        phases.append(phase.model_copy(update={"tokens": tokens, "schedule": schedule}))
+    every = max(WARM, steps // 2)
+    logging = recipe.logging.model_copy(update={"every": every, "evaluate": None})
+    changes = {"phases": phases, "reuse": None, "checkpoints": Checkpoints(), "logging": logging}
+    return recipe.model_copy(update=changes)
 
 
 def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, float]:

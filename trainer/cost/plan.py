@@ -146,27 +146,21 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     model = skeleton(recipe)
     check_phases(model, recipe)
     names = [phase.name for phase in recipe.phases]
-    reused = 0 if recipe.reuse is None else names.index(recipe.reuse.through) + 1
+    reused = 0
+    if recipe.reuse is not None:
+        reused = names.index(recipe.reuse.through) + 1
     trained = recipe.phases[reused:]
     speed = PEAK[gpu] * UTILISATION * gpus
     phases = [_phase_plan(recipe, phase, model, speed) for phase in trained]
-    batches = []
-    for phase in trained:
-        batch = recipe.batch_of(phase)
-        windows = min(batch.micro or batch.sequences, batch.sequences // gpus)
-        batches.append((windows * recipe.length_of(phase), windows))
-    micro_tokens, micro_windows = max(batches)
+    micro_tokens, micro_windows = max(_micro_batch(recipe, phase, gpus) for phase in trained)
     predicted = max(phase.predicted for phase in trained)
-    parameters = sum(p.numel() for p in model.parameters())
-    state = 16 * parameters // (gpus if recipe.engine.distributed == "fsdp2" else 1)
-    if recipe.engine.precision != "fp32":
-        state += 2 * parameters
+    state = _state_bytes(recipe, model.num_parameters(), gpus)
     kept = micro_tokens * activation_bytes(recipe, model)
     logits = _logit_bytes(model, predicted * micro_tokens)
     return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
-        parameters=parameters,
+        parameters=model.num_parameters(),
         step_tokens=recipe.step_tokens,
         micro_windows=micro_windows,
         gpu=gpu,
@@ -180,6 +174,13 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         phases=tuple(phases),
         reused=tuple(names[:reused]),
     )
+
+
+def _micro_batch(recipe: Recipe, phase: Phase, gpus: int) -> tuple[int, int]:
+    """(tokens, windows) of one forward pass on a GPU."""
+    batch = recipe.batch_of(phase)
+    windows = min(batch.micro or batch.sequences, batch.sequences // gpus)
+    return windows * recipe.length_of(phase), windows
 
 
 def _phase_plan(recipe: Recipe, phase: Phase, model: PreTrainedModel, speed: float) -> PhasePlan:
@@ -196,6 +197,13 @@ def _phase_plan(recipe: Recipe, phase: Phase, model: PreTrainedModel, speed: flo
         flops_per_token=cost,
         seconds=cost * tokens / speed,
     )
+
+
+def _state_bytes(recipe: Recipe, parameters: int, gpus: int) -> int:
+    """Weights, gradients and both moments in float32, and the weights' copies in bf16."""
+    shards = gpus if recipe.engine.distributed == "fsdp2" else 1
+    copies = 0 if recipe.engine.precision == "fp32" else 2
+    return 16 * parameters // shards + copies * parameters
 
 
 def _logit_bytes(model: PreTrainedModel, targets: float) -> int:

@@ -57,18 +57,17 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     ):
         half = sliding_window - 1
         return Reach(half, 0 if causal else half)
-    if config.model_type in CAUSAL_FAMILIES:
-        return (
-            Reach(sliding_window - 1, 0)
-            if causal
-            else Reach(sliding_window // 2, sliding_window // 2)
+    if config.model_type not in (*CAUSAL_FAMILIES, "modernbert-decoder"):
+        raise ModelError(
+            f"local attention of model type '{config.model_type}' has no window rule here",
+            hint="add its rule to trainer/model/attention.py:reach",
         )
-    if config.model_type == "modernbert-decoder":
-        return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window, sliding_window)
-    hint = "add its rule to trainer/model/attention.py:reach"
-    raise ModelError(
-        f"local attention of model type '{config.model_type}' has no window rule here", hint=hint
-    )
+    if causal:
+        return Reach(sliding_window - 1, 0)
+    side = sliding_window
+    if config.model_type in CAUSAL_FAMILIES:
+        side //= 2
+    return Reach(side, side)
 
 
 def window_of(layer: nn.Module) -> int | None:
@@ -124,32 +123,26 @@ def attention(
     passed.
     """
     if attention_mask is not None:
-        what = (
-            "an attention mask reached the pretraining attention, which takes packed windows "
-            "without padding"
-        )
         raise ModelError(
-            what, hint="pass input_ids only; reload the exported model for padded batches"
+            "an attention mask reached the pretraining attention, which takes packed windows "
+            "without padding",
+            hint="pass input_ids only; reload the exported model for padded batches",
         )
     if detour_causal is None:
-        hint = (
-            "call the model through trainer.model.network, which passes it, or reload it with "
-            "stock attention"
+        raise ModelError(
+            "the pretraining attention was called without a direction",
+            hint="call the model through trainer.model.network, which passes it, or reload it with "
+            "stock attention",
         )
-        raise ModelError("the pretraining attention was called without a direction", hint=hint)
     config: PreTrainedConfig = module.config  # type: ignore[assignment]
     window = reach(config, sliding_window, causal=detour_causal)
-    if (
-        query.dtype != value.dtype
-    ):  # rotary positions leave float32 behind under autocast, which no kernel takes
+    if query.dtype != value.dtype:
+        # rotary positions leave float32 behind under autocast, which no kernel takes
         query, key = query.to(value.dtype), key.to(value.dtype)
     path = path_of(query, window, isolated=detour_documents is not None, dropout=dropout)
     if path in (SDPA, DENSE):
-        out = (
-            _sdpa(query, key, value, window, scaling, dropout, detour_documents)
-            .transpose(1, 2)
-            .contiguous()
-        )
+        out = _sdpa(query, key, value, window, scaling, dropout, detour_documents)
+        out = out.transpose(1, 2).contiguous()
     else:
         out = _varlen(
             query, key, value, window, scaling, dropout, detour_boundaries, detour_longest

@@ -81,12 +81,12 @@ FAMILIES: dict[str, Family] = {
 def family_of(model_type: str) -> Family:
     """The family of a config's ``model_type``. Raises ModelError naming the known ones."""
     if model_type not in FAMILIES:
-        hint = (
-            "known types: "
+        raise ModelError(
+            f"model type '{model_type}' cannot be pretrained here",
+            hint="known types: "
             + ", ".join(sorted(FAMILIES))
-            + "; add a Family in trainer/model/families.py"
+            + "; add a Family in trainer/model/families.py",
         )
-        raise ModelError(f"model type '{model_type}' cannot be pretrained here", hint=hint)
     return FAMILIES[model_type]
 
 
@@ -108,5 +108,7 @@ def check_windows(model: PreTrainedModel, length: int) -> None:
     """Raise ModelError for windows of `length` tokens that the position embeddings do not reach."""
     limit = position_limit(model.config)
     if limit is not None and length > limit:
-        what = f"windows of {length} tokens are longer than the model's {limit} positions"
-        raise ModelError(what, hint="make corpus.sequence_length smaller")
+        raise ModelError(
+            f"windows of {length} tokens are longer than the model's {limit} positions",
+            hint="make corpus.sequence_length smaller",
+        )

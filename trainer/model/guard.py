@@ -98,8 +98,10 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
             handle.remove()
     queries = moved.nonzero().flatten() - middle
     if not len(queries):
-        hint = "check the base's num_attention_heads and num_key_value_heads"
-        raise ModelError("the attention of a layer reads no token", hint=hint)
+        raise ModelError(
+            "the attention of a layer reads no token",
+            hint="check the base's num_attention_heads and num_key_value_heads",
+        )
     # A query at distance d after the key sees it d keys to its left.
     left, right = int(queries.max()), -int(queries.min())
     return Reach(-1 if left == length - 1 - middle else left, -1 if right == middle else right)
@@ -136,8 +138,10 @@ def check_leak(
             hint=hint,
         )
     if not causal and amount == 0.0:
-        what = "the bidirectional phase is causal: outputs do not change when later tokens change"
-        raise ModelError(what, hint=hint)
+        raise ModelError(
+            "the bidirectional phase is causal: outputs do not change when later tokens change",
+            hint=hint,
+        )
     return amount
 
 
@@ -174,14 +178,11 @@ def _check_reaches(
             -1 if wanted.right >= before else wanted.right,
         )
         if measured != clipped:
-            what = (
-                f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}"
+            raise ModelError(
+                f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",
+                hint="the installed transformers passes another window; see "
+                "trainer/model/attention.py:reach",
             )
-            hint = (
-                "the installed transformers passes another window; see "
-                "trainer/model/attention.py:reach"
-            )
-            raise ModelError(what, hint=hint)
         reaches[kind] = measured
     return reaches
 
@@ -198,10 +199,9 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[nn.Module]:
     layers = layers_of(model)
     numbers = parse_layers(spec.layers)
     if numbers[-1] >= len(layers):
-        hint = "correct freeze.layers in the recipe"
         raise ModelError(
             f"layer {numbers[-1]} cannot be frozen: the model has layers 0-{len(layers) - 1}",
-            hint=hint,
+            hint="correct freeze.layers in the recipe",
         )
     if spec.zeroed_gradients:
         return [layers[number] for number in numbers]

@@ -169,9 +169,9 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
         if not name.startswith(f"{model.base_model_prefix}.")
     }
     if head and weights and head.isdisjoint(weights):
-        what = f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing"
         raise ModelError(
-            what, hint="give a base that was exported with its masked or causal LM head"
+            f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing",
+            hint="give a base that was exported with its masked or causal LM head",
         )
     return config
 
@@ -202,8 +202,10 @@ def read_config(source: str | Path, revision: str | None = None) -> PreTrainedCo
         hint = (
             "give a hub id that can be reached, or a folder with config.json and model.safetensors"
         )
-        what = f"the checkpoint '{source}' is not available: {first_line(error, 200)}"
-        raise ModelError(what, hint=layout_hint(source, hint)) from error
+        raise ModelError(
+            f"the checkpoint '{source}' is not available: {first_line(error, 200)}",
+            hint=layout_hint(source, hint),
+        ) from error
     return config
 
 
@@ -238,9 +240,9 @@ def load_weights(
             f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}", hint=hint
         ) from error
     if missing := sorted(key for key in info.get("missing_keys", ()) if "pooler" not in key):
-        what = f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'"
         raise ModelError(
-            what, hint="use a whole checkpoint; for training, one that holds the prediction head"
+            f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'",
+            hint="use a whole checkpoint; for training, one that holds the prediction head",
         )
     loaded: PreTrainedModel = model
     return loaded
@@ -328,8 +330,10 @@ def config_values(kind: str) -> Iterator[None]:
         yield
     except _BAD_VALUE as error:
         message = " ".join(str(error).split())[:200] or type(error).__name__
-        hint = "check the value against the transformers config of that model type"
-        raise ModelError(f"base.config is not a {kind} config: {message}", hint=hint) from error
+        raise ModelError(
+            f"base.config is not a {kind} config: {message}",
+            hint="check the value against the transformers config of that model type",
+        ) from error
 
 
 def model_from_config(folder: Path) -> PreTrainedModel:

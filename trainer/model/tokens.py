@@ -25,20 +25,22 @@ def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, mas
     rows = decoder_of(model).weight.shape[0]
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
-        what = (
+        raise ModelError(
             f"the tokenizer does not fit the model: it has ids up to {largest}, the model "
-            f"{rows} rows"
+            f"{rows} rows",
+            hint="use the tokenizer that the checkpoint was made with",
         )
-        raise ModelError(what, hint="use the tokenizer that the checkpoint was made with")
     if masked and tokenizer.mask_token_id is None:
-        hint = "set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)"
-        raise ModelError("the tokenizer has no mask token, which the masked phases need", hint=hint)
-    if end_token(tokenizer) is None:
-        what = (
-            "the tokenizer has neither an end-of-sequence nor a separator token to end "
-            "documents with"
+        raise ModelError(
+            "the tokenizer has no mask token, which the masked phases need",
+            hint="set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)",
         )
-        raise ModelError(what, hint="set eos_token or sep_token in tokenizer_config.json")
+    if end_token(tokenizer) is None:
+        raise ModelError(
+            "the tokenizer has neither an end-of-sequence nor a separator token to end "
+            "documents with",
+            hint="set eos_token or sep_token in tokenizer_config.json",
+        )
 
 
 def check_own_ids(
@@ -69,12 +71,10 @@ def check_own_ids(
     moved = min((i for token, i in theirs.items() if vocabulary.get(token) != i), default=None)
     if moved is not None:
         token, here = (t.convert_ids_to_tokens(moved) for t in (original, tokenizer))
-        what = (
-            f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and "
-            f"'{here}' here"
-        )
         raise ModelError(
-            what, hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary"
+            f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and "
+            f"'{here}' here",
+            hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary",
         )
 
 
@@ -85,12 +85,10 @@ def check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str
     for role in ROLES:
         wanted, actual = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
         if isinstance(wanted, int) and actual is not None and wanted != actual:
-            hint = (
-                "use the tokenizer that the checkpoint was made with, or take the id out of "
-                "the config"
-            )
             raise ModelError(
-                f"{role}_token_id is {wanted} by {by} and {actual} by the tokenizer", hint=hint
+                f"{role}_token_id is {wanted} by {by} and {actual} by the tokenizer",
+                hint="use the tokenizer that the checkpoint was made with, or take the id out of "
+                "the config",
             )
 
 

@@ -105,8 +105,10 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
         data = _lay(_extended(located, path, depth).data, data, located)
     for arm in (*named_arms, *wanted):
         if arm not in declared:
-            hint = suggest(arm, list(declared)) if declared else "it declares none: drop --arm"
-            raise UsageError(f"recipe '{name_or_path}' has no arm '{arm}'", hint=hint)
+            raise UsageError(
+                f"recipe '{name_or_path}' has no arm '{arm}'",
+                hint=suggest(arm, list(declared)) if declared else "it declares none: drop --arm",
+            )
         _valid(LocatedYaml(data, located.lines, located.file))
         data = _with_arm({**data, "name": f"{data['name']}_{arm}"}, declared, arm, located)
         try:
@@ -124,8 +126,12 @@ def _extended(located: LocatedYaml, path: Path, depth: int) -> LocatedYaml:
     """
     name = located.data["extends"]
     if not isinstance(name, str) or depth == 0:
-        what = "extends must name one recipe, and not in a circle"
-        raise _fault(located, what, "write `extends: NAME`", "extends")
+        raise _fault(
+            located,
+            "extends must name one recipe, and not in a circle",
+            "write `extends: NAME`",
+            "extends",
+        )
     try:
         below(name, "extends")
     except FieldError as error:
@@ -149,8 +155,13 @@ def _arms(located: LocatedYaml) -> dict[str, Any]:
     groups = declared if isinstance(declared, dict) else {"": declared}
     for name, fields in groups.items():
         if not isinstance(fields, dict):
-            hint = "write `arms: {freeze_low: {phases: {detour: {freeze: {layers: 0-7}}}}}`"
-            raise _fault(located, "arms must be named groups of fields", hint, "arms", name)
+            raise _fault(
+                located,
+                "arms must be named groups of fields",
+                "write `arms: {freeze_low: {phases: {detour: {freeze: {layers: 0-7}}}}}`",
+                "arms",
+                name,
+            )
     return groups
 
 
@@ -163,9 +174,14 @@ def _with_arm(
     if "extends" in fields:
         other = fields.pop("extends")
         if other not in declared or depth == 0:
-            what = f"arm '{arm}' must extend another arm of this recipe, and not in a circle"
-            hint = f"name one of: {', '.join(name for name in declared if name != arm)}"
-            raise _fault(located, what, hint, "arms", arm, "extends")
+            raise _fault(
+                located,
+                f"arm '{arm}' must extend another arm of this recipe, and not in a circle",
+                f"name one of: {', '.join(name for name in declared if name != arm)}",
+                "arms",
+                arm,
+                "extends",
+            )
         data = _with_arm(data, declared, other, located, depth - 1)
     return _lay(data, fields, located, "arms", arm)
 
@@ -181,9 +197,14 @@ def _lay(
         phases = {str(phase["name"]): phase for phase in below["phases"]}
         for name, fields in changes.items():
             if name not in phases:
-                what = f"there is no phase '{name}' to change"
-                hint = f"phases below: {', '.join(phases)}"
-                raise _fault(located, what, hint, *place, "phases", name)
+                raise _fault(
+                    located,
+                    f"there is no phase '{name}' to change",
+                    f"phases below: {', '.join(phases)}",
+                    *place,
+                    "phases",
+                    name,
+                )
             phases[name] = _merge(phases[name], fields)
         above = {**above, "phases": list(phases.values())}
     merged: dict[str, Any] = _merge(below, above)

@@ -209,17 +209,17 @@ class Recipe(Strict):
         spec = self.corpus.model_copy(update={"sequence_length": self.length_of(phase)})
         if phase.corpus is None:
             return spec
-        known = {
-            source.id: source.model_dump(exclude={"repeat", "share"})
-            for source in self.corpus.sources
-        }
-        if unknown := [name for name in phase.corpus.shares if name not in known]:
-            raise fail(
-                f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the "
-                f"corpus",
-                "name one of: " + ", ".join(known),
-            )
-        sources = [{**known[name], "share": share} for name, share in phase.corpus.shares.items()]
+        by_id = {source.id: source for source in self.corpus.sources}
+        sources = []
+        for name, share in phase.corpus.shares.items():
+            if name not in by_id:
+                raise fail(
+                    f"phase '{phase.name}' gives a share to '{name}', which is no source of the "
+                    f"corpus",
+                    "name one of: " + ", ".join(by_id),
+                )
+            fields = by_id[name].model_dump(exclude={"repeat", "share"})
+            sources.append({**fields, "share": share})
         # validated anew: shares must sum to 1
         return CorpusSpec.model_validate(spec.model_dump() | {"sources": sources})
 
@@ -238,8 +238,10 @@ class Recipe(Strict):
         """
         for batch in map(self.batch_of, self.phases):
             if batch.sequences % count:
-                what = f"{batch.sequences} windows a step cannot be shared by {count} {of} alike"
-                raise UsageError(what, hint=f"take a number of {of} that divides batch.sequences")
+                raise UsageError(
+                    f"{batch.sequences} windows a step cannot be shared by {count} {of} alike",
+                    hint=f"take a number of {of} that divides batch.sequences",
+                )
 
     @property
     def total_steps(self) -> int:

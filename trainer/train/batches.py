@@ -50,9 +50,9 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     assert end is not None
     special = np.zeros(rows, dtype=bool)
     special[[i for i in tokenizer.all_special_ids if i < rows]] = True
-    known = np.zeros(rows, dtype=bool)
-    known[list(tokenizer.get_vocab().values())] = True
-    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(known & ~special))
+    named = np.zeros(rows, dtype=bool)
+    named[list(tokenizer.get_vocab().values())] = True
+    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(named & ~special))
 
 
 class Batches:

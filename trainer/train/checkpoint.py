@@ -196,5 +196,6 @@ def _load(folder: Path, state: dict[str, Any], world: World) -> None:
         with _undistributed():
             load(state, checkpoint_id=folder, no_dist=world.size == 1)
     except (OSError, CheckpointException, RuntimeError, ValueError, KeyError, EOFError) as error:
-        what = f"the checkpoint cannot be read: {first_line(error, 160)}"
-        raise StoreError(what, hint=_REMEDY, file=folder) from error
+        raise StoreError(
+            f"the checkpoint cannot be read: {first_line(error, 160)}", hint=_REMEDY, file=folder
+        ) from error

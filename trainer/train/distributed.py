@@ -72,8 +72,10 @@ class World:
         texts: list[str | None] = [None] * self.size
         dist.all_gather_object(texts, text)
         if len(set(texts)) > 1:
-            hint = "start all of them with the same recipe, code and data"
-            raise TrainingError(f"the processes disagree about {what}", hint=hint)
+            raise TrainingError(
+                f"the processes disagree about {what}",
+                hint="start all of them with the same recipe, code and data",
+            )
 
     def slice(self, count: int) -> range:
         """This process's part of `count` windows; contiguous, so that results do not depend on the

@@ -34,21 +34,24 @@ class TrainingText:
 
     def documents(self) -> Iterator[str]:
         """The texts, source after source, each source once, without excluded ones."""
-        places = {
-            source.model_dump_json(exclude={"share", "repeat"}): (source, Path(spec.root))
-            for spec in self.specs
-            for source in spec.sources
-        }
-        for source, root in places.values():
-            yield from (text for text in texts(source, root) if self.excluded.why(text) is None)
+        sources = {}
+        for spec in self.specs:
+            for source in spec.sources:
+                key = source.model_dump_json(exclude={"share", "repeat"})
+                sources[key] = (source, Path(spec.root))
+        for source, root in sources.values():
+            for text in texts(source, root):
+                if self.excluded.why(text) is None:
+                    yield text
 
 
 def run_folder(path: str | Path) -> Path | None:
     """The run that this ledger file, run folder or exported model belongs to; None for anything
     else.
     """
-    place = Path(path)
-    folder = place.parent if place.name == FILE else place
+    folder = Path(path)
+    if folder.name == FILE:
+        folder = folder.parent
     for candidate in (folder, folder.absolute().parent):
         if (candidate / RECIPE).is_file() and (candidate / FILE).is_file():
             return candidate
@@ -74,26 +77,22 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     if excluded.hash != ledger.corpus.exclusion_hash:
         excluded = excluded_documents(recipe.corpus, more())
     if excluded.hash != ledger.corpus.exclusion_hash:
-        what = "the available documents are not those that the run excluded"
         raise StoreError(
-            what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE
+            "the available documents are not those that the run excluded",
+            hint="give the --data-dir that `biobench pretrain` was given",
+            file=folder / FILE,
         )
-    cache, tokenizer = (
-        cache_of(recipe.corpus, folder.absolute().parent / "corpora"),
-        load_tokenizer(folder / START),
-    )
-    hashes = {
-        ledger.corpus.manifest_hash,
-        *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None),
-    }
-    built = [corpus_folder(s, tokenizer, cache, excluded) for s in recipe.corpora]
-    if not all((b / MANIFEST).is_file() for b in built) or not hashes <= {
-        Corpus(b).hash for b in built
-    }:
-        what = f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run"
-        hint = (
-            f"restore its sources and the built corpus in {cache}, or give the text itself "
-            f"with --model MODEL"
+    cache = cache_of(recipe.corpus, folder.absolute().parent / "corpora")
+    tokenizer = load_tokenizer(folder / START)
+    corpora = [ledger.corpus, *(phase.corpus for phase in ledger.phases)]
+    hashes = {corpus.manifest_hash for corpus in corpora if corpus is not None}
+    built = [corpus_folder(spec, tokenizer, cache, excluded) for spec in recipe.corpora]
+    there = all((corpus / MANIFEST).is_file() for corpus in built)
+    if not there or not hashes <= {Corpus(corpus).hash for corpus in built}:
+        raise StoreError(
+            f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run",
+            hint=f"restore its sources and the built corpus in {cache}, or give the text itself "
+            f"with --model MODEL",
+            file=folder / RECIPE,
         )
-        raise StoreError(what, hint=hint, file=folder / RECIPE)
     return TrainingText(ledger, folder / "model", excluded, tuple(recipe.corpora))

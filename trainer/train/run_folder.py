@@ -113,8 +113,10 @@ def claimed(out: Path) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout:
-            hint = "wait for it, or choose another folder with --out DIR"
-            raise UsageError(f"another process is at work in {out}", hint=hint) from None
+            raise UsageError(
+                f"another process is at work in {out}",
+                hint="wait for it, or choose another folder with --out DIR",
+            ) from None
     try:
         yield
     finally:
@@ -132,14 +134,15 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
         write_json(out / RECIPE, recipe.model_dump(mode="json"))
         return
     if not resume:
-        hint = "continue it with --resume, or choose another folder with --out DIR"
-        raise UsageError(f"{out} holds a run already", hint=hint)
+        raise UsageError(
+            f"{out} holds a run already",
+            hint="continue it with --resume, or choose another folder with --out DIR",
+        )
     changed = differences(training_fields(read_recipe(out)), training_fields(recipe))
     if changed:
-        hint = "undo the change, or start a new run with --out DIR"
         raise UsageError(
             f"the recipe has changed since the run in {out} began: {', '.join(changed[:4])}",
-            hint=hint,
+            hint="undo the change, or start a new run with --out DIR",
         )
     with writing(out):  # what a kill left of folders on their way; whole ones never end in .tmp
         for folder in (out, out / FOLDER, out / "exports", out / "phases"):
@@ -178,9 +181,10 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
         )
     folder = other / FOLDER / phase_end_name(count - 1, through)
     if not folder.is_dir():
-        hint = "finish that run with --resume, or train it again with checkpoints.keep_phases=true"
         raise UsageError(
-            f"reuse.run {other} has no state at the end of phase '{through}'", hint=hint
+            f"reuse.run {other} has no state at the end of phase '{through}'",
+            hint="finish that run with --resume, or train it again with "
+            "checkpoints.keep_phases=true",
         )
     progress = read_progress(folder)
     done = tuple(

@@ -120,12 +120,12 @@ def open_corpora(
     for spec in recipe.corpora:
         cache = cache_of(spec, runs / "corpora")
         if built and not corpus.is_built(spec, tokenizer, cache, exclude):
-            what = (
+            raise UsageError(
                 f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus "
-                f"builds none"
+                f"builds none",
+                hint=f"run `biobench corpus build` before, with the same options and --cache "
+                f"{cache}",
             )
-            hint = f"run `biobench corpus build` before, with the same options and --cache {cache}"
-            raise UsageError(what, hint=hint)
         built_now: Corpus | None = None
         if world.first:
             with contextlib.suppress(StoppedError):
@@ -153,29 +153,32 @@ def begin(
     tokenizer: PreTrainedTokenizerBase,
     corpora: list[Corpus],
     *,
-    known: bool,
+    begun: bool,
     maker: str | None = None,
 ) -> Start:
     """What the run starts from, written down now or read and compared with what is there. Raises
     UsageError.
 
-    maker: what made the tokenizer of a run that begins.
+    begun: whether an earlier start has saved a state. maker: what made the tokenizer of a run that
+    begins.
     """
     hashes = tuple(
         corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases
     )
     phases = hashes if len(corpora) > 1 else ()
     precision = precision_of(recipe, world.device)
-    start = read_start(out) if known else None
+    start = read_start(out) if begun else None
     if start is not None:
         if (start.manifest_hash, start.phase_manifests) != (corpora[0].hash, phases):
-            hint = "restore its sources and exclusions, or start a new run with --out DIR"
-            raise UsageError("the corpus has changed since the run began", hint=hint)
-        if start.precision != precision:
-            what = (
-                f"the run began in {start.precision} and would go on in {precision} on this device"
+            raise UsageError(
+                "the corpus has changed since the run began",
+                hint="restore its sources and exclusions, or start a new run with --out DIR",
             )
-            raise UsageError(what, hint=f"continue with --set engine.precision={start.precision}")
+        if start.precision != precision:
+            raise UsageError(
+                f"the run began in {start.precision} and would go on in {precision} on this device",
+                hint=f"continue with --set engine.precision={start.precision}",
+            )
         return start
     start = Start(
         init_hash=weights_hash(model),
