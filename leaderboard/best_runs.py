@@ -13,7 +13,7 @@ from biobench.errors import UsageError
 from biobench.report.baselines import no_skill
 from biobench.report.entrants import line_name
 from biobench.report.evidence import Evidence
-from biobench.report.guessing import Bars, TaskScores, is_guessing
+from biobench.report.guessing import TaskScores, is_guessing
 from biobench.report.results import Results
 from biobench.report.row import Row
 from biobench.schema.kind import is_error
@@ -42,7 +42,6 @@ class BestRun:
 
 def best_runs(
     results: Results,
-    view: str,
     rows: Sequence[Row],
     lines: Lines,
     under: Mapping[Line, str],
@@ -57,7 +56,7 @@ def best_runs(
             for line, scored in lines.items()
             if under.get(line) == protocol and line[2] in TESTABLE
         }
-        best = _best_run(results, view, rows, candidates, protocol, shared, baseline)
+        best = _best_run(results, rows, candidates, protocol, shared, baseline)
         if best is not None:
             found.append(best)
     return tuple(found)
@@ -65,7 +64,6 @@ def best_runs(
 
 def _best_run(
     results: Results,
-    view: str,
     rows: Sequence[Row],
     candidates: Lines,
     protocol: str,
@@ -93,31 +91,19 @@ def _best_run(
         published=tuple(sorted(published, key=lambda row: -row.mean)),
         above=sum(scores[task].mean > baseline[task].mean for task in judged),
         judged=len(judged),
-        guessing=_is_guessing(results, best_line, scores, tasks, _bars(results, view, baseline)),
+        guessing=_is_guessing(results, best_line, scores, tasks),
     )
 
 
-def _bars(results: Results, view: str, baseline: Mapping[str, Row]) -> Bars:
-    """What guessing scores; on a needle no policy has skill, so the best of them is chance."""
-    bars = no_skill(results.baselines)
-    if view == "needle":
-        bars |= {(task, row.metric): row.mean for task, row in baseline.items()}
-    return bars
-
-
 def _is_guessing(
-    results: Results,
-    line: Line,
-    scores: Mapping[str, Row],
-    tasks: Sequence[str],
-    bars: Bars,
+    results: Results, line: Line, scores: Mapping[str, Row], tasks: Sequence[str]
 ) -> bool:
     groups = {g.task: g for g in results.groups if (g.model, g.variant, g.source) == line}
     judged = [
         TaskScores(results.infos[task], scores[task].metric, scores[task].values, groups[task])
         for task in tasks
     ]
-    return is_guessing(judged, bars, Evidence())
+    return is_guessing(judged, no_skill(results.baselines), Evidence())
 
 
 def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:

@@ -142,7 +142,7 @@ def ranking(
         shared=shared,
         entries=_entries(results, rows, lines, under, protocol, columns, shared),
         baseline=baseline,
-        best_runs=best_runs(results, view, rows, lines, under, shared, baseline),
+        best_runs=best_runs(results, rows, lines, under, shared, baseline),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from biobench.errors import UsageError
@@ -30,20 +31,15 @@ class Cell:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
-        return sum(self.scores) / len(self.scores)
+        """Over the seeds, exactly the same in whichever order they come."""
+        return math.fsum(self.scores) / len(self.scores)
 
     @property
     def seed_noise(self) -> tuple[Part, ...] | None:
         """Variance of the mean over seeds, as parts; None where it is unknown, empty where seeds
         play no part.
         """
-        if self.group is not None:
-            return seed_noise(self.group, self.scores)
-        printed = self.printed
-        if printed is None or printed.sd is None or printed.seeds < LEAST_SEEDS:
-            return None
-        return ((printed.sd**2 / printed.seeds, printed.seeds - 1.0),)
+        return seed_noise(self.scores, self.group, self.printed)
 
     @property
     def is_untrained(self) -> bool:
@@ -51,11 +47,17 @@ class Cell:
         return self.group is not None and self.group.is_untrained
 
     @property
-    def too_few_seeds(self) -> str:
-        """``two seeds``; empty where the spread over seeds is known or plays no part."""
-        if self.group is None or self.is_untrained or len(self.scores) >= LEAST_SEEDS:
+    def lack(self) -> str:
+        """What it has where the spread over seeds is unknown: ``two seeds``; empty where it is
+        known or plays no part.
+        """
+        if self.seed_noise is not None:
             return ""
-        return COUNTS[len(self.scores)]
+        if self.group is not None:
+            return COUNTS[len(self.scores)]
+        if self.printed is not None and self.printed.sd is not None:
+            return "a printed spread over fewer than three seeds"
+        return "a printed mean without spread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,36 @@ class PairedTask:
         return self.first.mean - self.second.mean
 
     @property
+    def is_printed(self) -> bool:
+        """Whether a side is known from print alone."""
+        return self.first.group is None or self.second.group is None
+
+    @property
+    def lacks(self) -> tuple[str, str]:
+        """What keeps the difference over seeds from being tested, of each side; empty where nothing
+        does. A printed score is tested over seeds alone, so a side without seeds keeps it from it.
+        """
+        first, second = self.first.lack, self.second.lack
+        if self.is_printed and self.first.is_untrained:
+            first = COUNTS[0]
+        if self.is_printed and self.second.is_untrained:
+            second = COUNTS[0]
+        return first, second
+
+    @property
     def seed_noise(self) -> tuple[Part, ...] | None:
         """Variance of the difference over seeds (Welch); None where a side's is unknown."""
         first, second = self.first.seed_noise, self.second.seed_noise
-        return None if first is None or second is None else first + second
+        if first is None or second is None or any(self.lacks):
+            return None
+        return first + second
 
     @property
     def splits_noise(self) -> Part | None:
-        """Variance of the difference over splits; None without splits, and for fewer than three."""
-        if not self.ratio or len(self.first.scores) < LEAST_SEEDS:
+        """Variance of the difference over splits; None without splits that both sides have, and for
+        fewer than three.
+        """
+        if not self.ratio or self.is_printed or len(self.first.scores) < LEAST_SEEDS:
             return None
         gaps = [a - b for a, b in zip(self.first.scores, self.second.scores, strict=True)]
         return splits_part(gaps, self.ratio, resolution=self.unit)

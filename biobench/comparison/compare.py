@@ -9,11 +9,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from biobench.comparison.correction import SAME_RUNS, SAME_SEEDS, corrected_by_plan
+from biobench.comparison.correction import SAME_RUNS, SAME_SEEDS, by_plan, corrected
 from biobench.comparison.matched import matched_pairs
 from biobench.comparison.pairs import pair_result
 from biobench.comparison.plan import DeclaredPlan, load_plan
-from biobench.comparison.ranks import guessing_models, ranked_models
+from biobench.comparison.ranks import find_guessing, ranked_models
 from biobench.comparison.render import to_json, to_text
 from biobench.comparison.result import Compared, ComparedPart, FailedRun
 from biobench.comparison.tasks import CommonTasks, common_tasks
@@ -232,18 +232,16 @@ def compared_part(
         declared is not None and declared.declares(labels[first], labels[second])
         for first, second in positions
     ]
-    guessing = guessing_models(common, bars, evidence)
-    pairs = corrected_by_plan(
-        [
-            pair_result(common, first, second, evidence, alpha=question.alpha)
-            for first, second in positions
-        ],
-        planned,
-        alpha=question.alpha,
-        rope=question.rope,
-        guessing=guessing,
-    )
-    return ComparedPart(pairs[0].language, pairs, ranked_models(common, pairs, guessing))
+    alpha, rope = question.alpha, question.rope
+    guessing = find_guessing(common, bars, evidence)
+    pairs = [
+        pair_result(common, first, second, evidence, guessing, alpha=alpha)
+        for first, second in positions
+    ]
+    among_all = corrected(pairs, alpha=alpha, rope=rope, guessing=guessing)
+    ranking = ranked_models(common, among_all, guessing)
+    decided = by_plan(among_all, planned, alpha=alpha, rope=rope, guessing=guessing)
+    return ComparedPart(decided[0].language, decided, ranking)
 
 
 def failed_runs(common: CommonTasks) -> tuple[FailedRun, ...]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from biobench.comparison.result import Conclusion, PairResult, Sameness, TaskLine, Verdict, Word
+from biobench.comparison.ranks import Guessing
+from biobench.comparison.result import (
+    TIE,
+    Conclusion,
+    PairResult,
+    Sameness,
+    TaskLine,
+    Verdict,
+    Word,
+)
 from biobench.stats import Answer, HolmStep, Interval, holm
 
 SAME_SEEDS = 5
@@ -15,12 +24,11 @@ SAME_RUNS = 59
 
 
 def corrected(
-    pairs: Sequence[PairResult], *, alpha: float, rope: float, guessing: frozenset[str]
+    pairs: Sequence[PairResult], *, alpha: float, rope: float, guessing: Guessing
 ) -> tuple[PairResult, ...]:
     """The pairs with their verdicts after Holm's correction over all of them.
 
-    rope: margin of sameness, a fraction; 0 for none. guessing: labels of models that are not above
-    a baseline without skill.
+    rope: margin of sameness, a fraction; 0 for none.
     """
     here = holm([_p(pair.answer) for pair in pairs], alpha)
     beyond = holm([_p(pair.wider_answer) for pair in pairs], alpha)
@@ -44,26 +52,27 @@ def corrected(
     return tuple(results)
 
 
-def corrected_by_plan(
-    pairs: Sequence[PairResult],
+def by_plan(
+    among_all: Sequence[PairResult],
     planned: Sequence[bool],
     *,
     alpha: float,
     rope: float,
-    guessing: frozenset[str],
+    guessing: Guessing,
 ) -> tuple[PairResult, ...]:
     """The same, where a plan declared some pairs: these are corrected for each other alone, the
-    rest, exploratory, for all.
+    rest, exploratory, as they are `among_all`.
     """
-    among_all = corrected(pairs, alpha=alpha, rope=rope, guessing=guessing)
     if not any(planned):
-        return among_all
-    declared_pairs = [pair for pair, is_planned in zip(pairs, planned, strict=True) if is_planned]
+        return tuple(among_all)
+    declared_pairs = [
+        pair for pair, is_planned in zip(among_all, planned, strict=True) if is_planned
+    ]
     declared = iter(corrected(declared_pairs, alpha=alpha, rope=rope, guessing=guessing))
-    return tuple(
-        next(declared) if is_planned else replace(result, exploratory=True)
-        for result, is_planned in zip(among_all, planned, strict=True)
-    )
+    results = []
+    for pair, is_planned in zip(among_all, planned, strict=True):
+        results.append(next(declared) if is_planned else replace(pair, exploratory=True))
+    return tuple(results)
 
 
 def may_be_same(lines: Sequence[TaskLine]) -> bool:
@@ -103,13 +112,15 @@ def _sameness(answer: Answer | None, step: HolmStep | None) -> Sameness | None:
     return Sameness(step.adjusted, interval, step.passed)
 
 
-def _verdict(pair: PairResult, guessing: frozenset[str]) -> Verdict:
-    leads_nobody = pair.better in guessing
+def _verdict(pair: PairResult, guessing: Guessing) -> Verdict:
+    leads_nobody = pair.better in guessing.on_mean
+    if pair.is_tied:
+        leads_nobody = {pair.first, pair.second} <= guessing.on_mean
     return Verdict(
         here=_word(pair.here, leads_nobody),
         beyond=_word(pair.beyond, leads_nobody),
         same=_same_word(pair.same),
-        equal=not any(line.difference for line in pair.tasks),
+        equal=all(abs(line.difference) <= TIE for line in pair.tasks),
         guessing=leads_nobody,
     )
 

@@ -32,7 +32,7 @@ def matched_pairs(
         elif any(os.path.isfile(folder / part / FILE) for part in ("", "model")):
             paths[entrant.label] = folder
     lines = []
-    for a, b in combinations(paths, 2):
+    for a, b in combinations(sorted(paths), 2):
         diff = ledger_table(paths[a], paths[b])
         if not diff.matched:
             differing = ", ".join(row.name for row in diff.differing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from biobench.comparison.result import PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks
@@ -15,23 +16,40 @@ DIGITS = 9
 """Scores that agree to so many decimals tie, whatever the order in which they were added up."""
 
 
-def guessing_models(common: CommonTasks, bars: Bars, evidence: Evidence) -> frozenset[str]:
-    """Labels of the models that are not above guessing on the common tasks."""
-    labels = set()
+@dataclass(frozen=True, slots=True)
+class Guessing:
+    """Who is not above guessing: models on the mean of the common tasks, and (model, task) on
+    single tasks.
+    """
+
+    on_mean: frozenset[str] = frozenset()
+    on_task: frozenset[tuple[str, str]] = frozenset()
+
+
+def find_guessing(common: CommonTasks, bars: Bars, evidence: Evidence) -> Guessing:
+    """Judge every model on the common tasks. bars: what guessing scores."""
+    on_mean: set[str] = set()
+    on_task: set[tuple[str, str]] = set()
     for entrant, cells in zip(common.entrants, common.cells, strict=True):
-        scores = [
-            TaskScores(info, common.metrics[info.id], cells[info.id].scores, cells[info.id].group)
-            for info in common.tasks
-        ]
-        if is_guessing(scores, bars, evidence):
-            labels.add(entrant.label)
-    return frozenset(labels)
+        by_task = []
+        for info in common.tasks:
+            cell, metric = cells[info.id], common.metrics[info.id]
+            scores = TaskScores(info, metric, cell.scores, cell.group, cell.printed)
+            by_task.append(scores)
+            if is_guessing([scores], bars, evidence):
+                on_task.add((entrant.label, info.id))
+        if is_guessing(by_task, bars, evidence):
+            on_mean.add(entrant.label)
+    return Guessing(frozenset(on_mean), frozenset(on_task))
 
 
 def ranked_models(
-    common: CommonTasks, pairs: Sequence[PairResult], guessing: frozenset[str]
+    common: CommonTasks, pairs: Sequence[PairResult], guessing: Guessing
 ) -> tuple[RankedModel, ...]:
-    """Best first, by the mean over corpora of their tasks' means; ties in order of the names."""
+    """Best first, by the mean over corpora of their tasks' means; ties in order of the names.
+
+    pairs: all of them, corrected for each other; the ranks hold together for these alone.
+    """
     labels = [entrant.label for entrant in common.entrants]
     weights = task_weights([info.corpus for info in common.tasks])
     scores = [
@@ -50,7 +68,7 @@ def ranked_models(
             score=score,
             rank=1 + sum(other > own for other in rounded),
             ranks=possible,
-            guessing=label in guessing,
+            guessing=label in guessing.on_mean,
         )
         for label, score, own, possible in zip(
             labels, scores, rounded, possible_ranks(len(labels), ahead), strict=True

@@ -110,14 +110,13 @@ def tasks_table(pair: PairResult, where: str) -> Table:
 def _task_row(line: TaskLine) -> list[str]:
     answers = (line.seeds, line.documents, line.total)
     intervals = [_shown(None if answer is None else answer.interval()) for answer in answers]
-    tested = line.total or line.seeds
     return [
         line.task,
         f"{100 * line.first:.2f}",
         f"{100 * line.second:.2f}",
         points(line.difference),
         *intervals,
-        p_value(None if tested is None else tested.p),
+        p_value(None if line.total is None else line.total.p),
         _seed_counts(line),
         "–" if line.groups is None else str(line.groups),
     ]

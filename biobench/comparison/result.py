@@ -169,20 +169,39 @@ class PairResult:
         return float(weights @ first), float(weights @ second)
 
     @property
+    def is_tied(self) -> bool:
+        """Whether both means are the same."""
+        return abs(self.difference) <= TIE
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether the second model is `better`: it has the higher mean or, of two equal ones, the
+        name that sorts first, so that nothing depends on which model was asked for first.
+        """
+        return is_reversed(self.first, self.second, self.difference)
+
+    @property
     def higher(self) -> int:
         """Tasks on which the model with the higher mean scores higher, whatever the margin."""
-        sign = 1 if self.difference >= 0 else -1
+        sign = -1 if self.is_reversed else 1
         return sum(sign * line.difference > TIE for line in self.tasks)
 
     @property
     def better(self) -> str:
         """The model with the higher mean."""
-        return self.first if self.difference >= 0 else self.second
+        return self.second if self.is_reversed else self.first
 
     @property
     def worse(self) -> str:
         """The other one."""
-        return self.second if self.difference >= 0 else self.first
+        return self.first if self.is_reversed else self.second
+
+
+def is_reversed(first: str, second: str, difference: float) -> bool:
+    """Whether the second model is named before the first: see `PairResult.is_reversed`."""
+    if abs(difference) <= TIE:
+        return second < first
+    return difference < 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,11 +292,13 @@ def _cell(
 def _labelled(
     entrants: Sequence[Entrant], groups: Sequence[RunGroup | None]
 ) -> list[tuple[str, RunGroup]]:
-    return [
+    """The runs with their model's name, in order of the names whichever was asked for first."""
+    labelled = [
         (entrant.label, group)
         for entrant, group in zip(entrants, groups, strict=True)
         if group is not None
     ]
+    return sorted(labelled, key=lambda run: run[0])
 
 
 def _notes_on_runs(

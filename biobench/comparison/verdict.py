@@ -42,11 +42,15 @@ def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
     if pair.same is not None:
         lines.append(sameness_sentence(pair))
     if pair.verdict.here == "not shown" and pair.detectable and not pair.verdict.guessing:
-        lines.append(
-            f"A true difference of {points(pair.detectable)} would be shown in 4 of 5 such "
-            f"comparisons."
-        )
+        lines.append(detectable_sentence(pair.detectable))
     return lines
+
+
+def detectable_sentence(difference: float) -> str:
+    """How large a difference such a comparison finds."""
+    if difference >= 1:
+        return "No difference is so large that 4 of 5 such comparisons would show it."
+    return f"A true difference of {points(difference)} would be shown in 4 of 5 such comparisons."
 
 
 def headline(comparison: Compared, pair: PairResult) -> str:
@@ -54,11 +58,11 @@ def headline(comparison: Compared, pair: PairResult) -> str:
     set.
     """
     on = task_set(comparison, pair)
-    if pair.verdict.equal:
-        return f"{on}, {pair.first} and {pair.second} have the same scores: no difference."
     if pair.printed:
         return printed_headline(comparison, pair, on)
     start = f"{on}, {pair.better} scores higher than {pair.worse}."
+    if pair.is_tied:
+        start = f"{on}, {tied_clause(comparison, pair)}."
     if pair.verdict.guessing:
         return f"{start} {guessing_clause(pair)}"
     if pair.here is None:
@@ -70,24 +74,38 @@ def headline(comparison: Compared, pair: PairResult) -> str:
 def printed_headline(comparison: Compared, pair: PairResult, on: str) -> str:
     """At least one side is known from print."""
     size = points(abs(pair.difference))
-    if pair.better in comparison.published:
-        ahead = f"{on}, {pair.better}'s printed mean is {size} higher"
-    else:
-        ahead = f"{on}, {pair.better}'s mean is {size} above the printed mean of {pair.worse}"
+    kind = dict.fromkeys(comparison.published, "printed mean")
+    better = f"{pair.better}'s {kind.get(pair.better, 'mean')}"
+    worse = f"the {kind.get(pair.worse, 'mean')} of {pair.worse}"
+    ahead = f"{on}, {better} is {size} above {worse}"
+    if pair.is_tied:
+        ahead = f"{on}, {tied_clause(comparison, pair)}"
+    if pair.verdict.guessing:
+        return f"{ahead}. {guessing_clause(pair)}"
     if pair.here is None:
         return f"{ahead}; {pair.reason}, so not tested."
     start = f"{ahead}. {shown_clause(pair, pair.here)}, over seeds alone{correction_words(pair)}"
     return f"{start}: test-set noise is not in it. {beyond_clause(pair)}."
 
 
+def tied_clause(comparison: Compared, pair: PairResult) -> str:
+    """``both models have the same mean``: no order of names, which nothing would decide."""
+    models = "both models"
+    if len(comparison.models) > 2:
+        models = f"{pair.better} and {pair.worse}"
+    if pair.verdict.equal:
+        return f"{models} have the same scores"
+    return f"{models} have the same mean"
+
+
 def guessing_clause(pair: PairResult) -> str:
     """The better model leads nobody."""
+    guessing = f"{pair.better} is not above guessing"
+    if pair.is_tied:
+        guessing = "neither is above guessing"
     interval = "" if pair.here is None else interval_words(pair, pair.here.interval)
     size = points(abs(pair.difference))
-    return (
-        f"Not shown: {pair.better} is not above guessing. The difference on {mean_of(pair)} is "
-        f"{size}{interval}."
-    )
+    return f"Not shown: {guessing}. The difference on {mean_of(pair)} is {size}{interval}."
 
 
 def untested_clause(pair: PairResult) -> str:
@@ -102,7 +120,7 @@ def untested_clause(pair: PairResult) -> str:
 def shown_clause(pair: PairResult, conclusion: Conclusion) -> str:
     """``Shown for the mean of these 4 tasks (higher on 3 of 4): 12.9 points, 95% interval ...``"""
     higher = ""
-    if len(pair.tasks) > 1:
+    if len(pair.tasks) > 1 and not pair.is_tied:
         higher = f" (higher on {pair.higher} of {len(pair.tasks)})"
     size = points(abs(pair.difference))
     interval = interval_words(pair, conclusion.interval)
@@ -132,8 +150,9 @@ def failures(comparison: Compared, pair: PairResult) -> str:
     tasks = {line.task for line in pair.tasks}
     failed = [
         run
+        for model in (pair.better, pair.worse)
         for run in comparison.failed
-        if run.model in (pair.first, pair.second) and run.task in tasks
+        if run.model == model and run.task in tasks
     ]
     if not failed:
         return ""
@@ -152,9 +171,15 @@ def beyond_clause(pair: PairResult) -> str:
 
 def single_tasks_sentence(pair: PairResult) -> str:
     """``By single tasks: shown on 2 of 4 (Holm's correction over tasks).``"""
-    first, second = pair.tasks_shown
-    better, worse = (first, second) if pair.difference >= 0 else (second, first)
+    better, worse = pair.tasks_shown
+    if pair.is_reversed:
+        better, worse = worse, better
     against = f", {pair.worse} ahead on {worse}" if worse else ""
+    if not better and not worse:
+        return (
+            f"Task by task, neither is shown to be ahead on any of the {len(pair.tasks)} (Holm's "
+            f"correction over the tasks)."
+        )
     return (
         f"Task by task, {pair.better} is shown to be ahead on {better} of {len(pair.tasks)}"
         f"{against} (Holm's correction over the tasks)."
@@ -170,23 +195,27 @@ def sameness_sentence(pair: PairResult) -> str:
     interval = pair.same.interval
     return (
         f"{pair.verdict.same.capitalize()} to be the same within {margin:g} {unit} on "
-        f"{'this task' if len(pair.tasks) == 1 else 'these tasks'} ({level(interval)} interval "
-        f"{100 * interval.low:.1f} to {100 * interval.high:.1f})."
+        f"{'this task' if len(pair.tasks) == 1 else 'these tasks'} "
+        f"({interval_words(pair, interval).removeprefix(', ')})."
     )
 
 
 def several_sentences(part: ComparedPart) -> list[str]:
     """Of three models or more: the pairs shown to differ, and the ranks that they leave."""
-    verdicts = [pair.verdict for pair in part.pairs if pair.here is not None]
-    if not verdicts:
+    tested = [pair for pair in part.pairs if pair.here is not None]
+    if not tested:
         return []
-    here = sum(verdict.here == "shown" for verdict in verdicts)
-    beyond = sum(verdict.beyond == "shown" for verdict in verdicts)
-    pairs = "pair" if len(verdicts) == 1 else "pairs"
+    shown = sum(pair.verdict.here == "shown" for pair in tested)
+    counts = f"{shown} of {len(tested)} pairs on these tasks"
+    if len(tested) < len(part.pairs):
+        counts = f"{shown} of the {len(tested)} tested of {len(part.pairs)} pairs on these tasks"
+    if any(pair.beyond is not None for pair in tested):
+        shown_beyond = sum(pair.verdict.beyond == "shown" for pair in tested)
+        counts = f"{counts}, {shown_beyond} on tasks like these"
     ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
     return [
-        f"Shown to differ after Holm's correction: {here} of {len(verdicts)} {pairs} on these "
-        f"tasks, {beyond} on tasks like these; possible ranks on these tasks: {ranks}."
+        f"Shown to differ after Holm's correction: {counts}; possible ranks on these tasks: "
+        f"{ranks}."
     ]
 
 
@@ -229,7 +258,7 @@ def interval_words(pair: PairResult, interval: Interval) -> str:
 def ends(pair: PairResult, interval: Interval) -> str:
     """``-0.2 to 28.4``, in points, the better model first."""
     low, high = interval.low, interval.high
-    if pair.difference < 0:
+    if pair.is_reversed:
         low, high = -high, -low
     return " to ".join(f"{100 * end:.1f}".replace("-0.0", "0.0") for end in (low, high))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
 from biobench.schema.kind import is_error, traits_of
 from biobench.store.baselines import latest
@@ -178,12 +178,13 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
 
 def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
     """(task, metric) -> the best score of a policy that does not look at the text, over the records
-    of the task.
+    of the task. On a needle no policy has skill: what looks at the text is at chance there.
     """
     best: dict[tuple[str, str], float] = {}
     for record in records:
+        skilled = () if record.type == NEEDLE else SKILLED
         for policy in record.policies:
-            if policy.kind == "floor" and policy.name not in SKILLED:
+            if policy.kind == "floor" and policy.name not in skilled:
                 for metric, score in policy.scores.items():
                     best[record.task, metric] = max(score, best.get((record.task, metric), 0.0))
     return best

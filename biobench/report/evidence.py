@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from biobench.core.files import write_atomic
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.groups import RunGroup
+from biobench.report.literature.published import PublishedValue
 from biobench.report.rescore import RunTextReader
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, number_of
@@ -54,11 +55,19 @@ _AVERAGES: dict[str, Average] = (
 _NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
 
 
-def seed_noise(group: RunGroup, scores: Sequence[float]) -> tuple[Part, ...] | None:
-    """The variance of the mean of a group's scores over seeds, as a sum of parts.
+def seed_noise(
+    scores: Sequence[float], group: RunGroup | None, printed: PublishedValue | None = None
+) -> tuple[Part, ...] | None:
+    """The variance over seeds of the mean of a group's scores, or of a printed mean, as a sum of
+    parts.
 
-    Empty where nothing was trained, so that seeds play no part; None for fewer than three seeds.
+    Empty where nothing was trained, so that seeds play no part; None for fewer than three seeds,
+    and where a publication prints no spread over them.
     """
+    if group is None:
+        if printed is None or printed.sd is None or printed.seeds < LEAST_SEEDS:
+            return None
+        return ((printed.sd**2 / printed.seeds, printed.seeds - 1.0),)
     if group.is_untrained:
         return ()
     if len(scores) < LEAST_SEEDS:

@@ -10,6 +10,7 @@ import numpy as np
 
 from biobench.report.evidence import LEAST_SEEDS, Evidence, seed_noise
 from biobench.report.groups import RunGroup
+from biobench.report.literature.published import PublishedValue
 from biobench.report.tasks import TaskInfo
 from biobench.stats import TaskNoise, mean_variances, splits_part, task_weights, these_tasks
 
@@ -25,12 +26,13 @@ At 50 documents the standard error of an accuracy is 7 points at most.
 
 @dataclass(frozen=True, slots=True)
 class TaskScores:
-    """A model's scores on a task under one metric, fractions. group: None for a printed mean."""
+    """A model's scores on a task under one metric, fractions: of its runs, or a printed mean."""
 
     info: TaskInfo
     metric: str
     scores: Sequence[float]
     group: RunGroup | None
+    printed: PublishedValue | None = None
 
 
 def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> bool:
@@ -61,14 +63,15 @@ def _has_few_documents(group: RunGroup | None) -> bool:
 
 def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:
     corpus, group = task.info.corpus, task.group
+    seeds = seed_noise(task.scores, group, task.printed)
     if group is None:
-        return TaskNoise(corpus, seeds=None, documents=None)
+        return TaskNoise(corpus, seeds=seeds, documents=None)
     if group.ratio and len(task.scores) >= LEAST_SEEDS:
         splits = splits_part(task.scores, group.ratio, resolution=group.unit)
         return TaskNoise(corpus, seeds=None, documents=None, splits=splits)
     documents = "not read" if evidence is None else evidence.left_out(group, task.metric)
     return TaskNoise(
         corpus,
-        seeds=seed_noise(group, task.scores),
+        seeds=seeds,
         documents=None if isinstance(documents, str) else (documents,),
     )

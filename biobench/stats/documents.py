@@ -26,6 +26,12 @@ from biobench.stats.types import (
     is_zero,
 )
 
+UNMOVED = 2.0
+"""Standard error, in groups, where no group moves the score: 2 / groups. Its interval at 95% is
+what a sign test and the rule of three leave possible: all of 5 documents may be chance, all of 6
+are not; of 500 equal answers up to 0.8% may still differ.
+"""
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -107,7 +113,7 @@ def document_noise(
 
     first, second: a model's scores, one entry a task, the tasks in the same order. None for a
     single group of documents. Raises StatsInputError where two models were scored on other
-    documents.
+    documents. Groups that all agree are no certainty (`UNMOVED`).
     """
     sides = [list(first)] if second is None else [list(first), list(second)]
     for tasks in zip(*sides, strict=True):
@@ -126,7 +132,10 @@ def document_noise(
         for task in tasks_of_side:
             changes[[position[group] for group in task.groups]] += sign * task.change / count
             in_seeds += task.interaction / count**2
-    return DocumentNoise(jackknife_se(changes) ** 2, len(groups) - 1.0, in_seeds)
+    se = jackknife_se(changes)
+    if is_zero(se, 0.0):
+        se = UNMOVED / len(groups)
+    return DocumentNoise(se**2, len(groups) - 1.0, in_seeds)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from biobench.stats import (
     task_weights,
     these_tasks,
 )
+from biobench.stats.types import is_zero
 from biobench.workflows.study import Study, StudyRun
 
 
@@ -35,8 +36,8 @@ class ArmRow:
     difference: to the reference arm, over the pretraining seeds that both have; None for the
     reference. low, high: its interval, at the level at which Holm's correction over all arms and
     budgets decided about it; p, p_corrected: without and with that correction; shown: what it
-    decided. All None for fewer than three common seeds. test_sets: whether the noise of test sets
-    is in them, beside that of pretraining seeds.
+    decided. All None for fewer than three common seeds and for equal differences. test_sets:
+    whether the noise of test sets is in them, beside that of pretraining seeds.
     """
 
     arm: str
@@ -146,9 +147,10 @@ def _documents(
 
 def _answer(by_seed: Sequence[float], over_documents: Variances) -> Answer | None:
     """The mean difference over pretraining seeds, which pair: the arms of one seed see the same
-    data in the same order. None for fewer than three.
+    data in the same order. None for fewer than three, and for equal differences, which leave the
+    spread over further seeds unknown.
     """
-    if len(by_seed) < LEAST_SEEDS:
+    if len(by_seed) < LEAST_SEEDS or is_zero(stdev(by_seed), max(map(abs, by_seed))):
         return None
     variances = replace(over_documents, seeds=(seed_part(by_seed),))
     return these_tasks(fmean(by_seed), variances)

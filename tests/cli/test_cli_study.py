@@ -119,6 +119,11 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed():
     assert ArmRow("demo_ner", 1, {1: 0.5}).spread is None
     few = {name: of for name, of in scores.items() if not name.endswith("s3")}
     assert table(study, runs, few)[1].shown is None, "two seeds show nothing"
+    for seed in (1, 2, 3):
+        scores[f"detour-0.01k-s{seed}"]["demo_ner"] = 0.1 * seed + 0.02
+    equal = table(study, runs, scores)[1]
+    assert equal.difference == pytest.approx(0.01)
+    assert (equal.p, equal.shown) == (None, None), "equal differences are no certainty"
 
 
 def test_all_arms_are_corrected_together_and_test_sets_are_in_the_intervals():

@@ -44,8 +44,8 @@ def test_printed_means_are_not_tested(held):
     assert (pair.here, pair.beyond, pair.verdict.here) == (None, None, "not tested")
     assert held.verdict[0] == (
         f"On the mean of 8 tasks (each task's own average), {DETOUR}'s printed mean is 2.1 points "
-        f"higher; printed "
-        "without spread, so not tested."
+        f"above the printed mean of {TWIN}; both models have a printed mean without spread, so not "
+        f"tested."
     )
 
     lines = {line.task: line for line in held.pairs[0].tasks}
@@ -104,7 +104,7 @@ def test_printed_models_of_a_suite_are_compared_by_the_printed_score(tmp_path):
     )
     assert len(result.tasks) == 13
     assert "printed mean is " in result.verdict[0]
-    assert "printed without spread, so not tested" in result.verdict[0]
+    assert "both models have a printed mean without spread, so not tested" in result.verdict[0]
 
 
 def test_printed_spreads_over_seeds_are_tested_without_test_set_noise(tmp_path):
@@ -117,7 +117,7 @@ def test_printed_spreads_over_seeds_are_tested_without_test_set_noise(tmp_path):
     assert pair.verdict.here == "shown"
     assert "over seeds alone: test-set noise is not in it" in result.verdict[0]
     text = result.text()
-    assert "printed without spread" not in text
+    assert "without spread" not in text
 
 
 def test_a_suite_of_ones_own_and_another_average(store, tmp_path, monkeypatch, capfd):

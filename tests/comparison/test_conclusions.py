@@ -11,6 +11,7 @@ import pytest
 
 from biobench.comparison.compare import compare
 from biobench.comparison.correction import corrected
+from biobench.comparison.ranks import Guessing
 from biobench.report.results import load
 from biobench.store import Store
 from leaderboard.best_runs import verdict_on
@@ -111,8 +112,8 @@ def test_sameness_is_corrected_for_all_pairs(tmp_path):
     assert all(pair.same is None for pair in pairs), "too few runs"
     uncorrected = [pair.answer.p_outside(0.2) for pair in pairs]
     many = [with_sixty_seeds(pair) for pair in pairs]
-    together = corrected(many, alpha=0.05, rope=0.2, guessing=frozenset())
-    alone = [corrected([pair], alpha=0.05, rope=0.2, guessing=frozenset())[0] for pair in many]
+    together = corrected(many, alpha=0.05, rope=0.2, guessing=Guessing())
+    alone = [corrected([pair], alpha=0.05, rope=0.2, guessing=Guessing())[0] for pair in many]
     assert [pair.same.p_corrected for pair in alone] == pytest.approx(uncorrected)
     assert min(pair.same.p_corrected for pair in together) == pytest.approx(6 * min(uncorrected))
     for pair in (*together, *alone):

@@ -174,7 +174,7 @@ def test_needle_scores_over_other_lengths_are_not_compared(tmp_path):
         save_needle(tmp_path, "long", seed, always(PRESENT), window=2048)
     with pytest.raises(UsageError, match="no task has the scores to compare") as caught:
         compare("short", "long", results_dir=tmp_path)
-    assert "short: 512, 1024; long: 512, 1024, 2048" in caught.value.hint
+    assert "long: 512, 1024, 2048; short: 512, 1024" in caught.value.hint
     held = compare("short", "other short", results_dir=tmp_path)
     assert held.tasks == ("my_needle",)
     assert not any("windows cut" in note for note in held.notes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from sklearn.metrics import f1_score
 
 from biobench.stats import (
     Counts,
+    Noise,
     StatsInputError,
     document_interval,
     document_noise,
@@ -16,6 +19,7 @@ from biobench.stats import (
     left_out,
 )
 from biobench.stats.counts import evaluated_labels
+from biobench.stats.documents import UNMOVED
 from biobench.stats.jackknife import interaction_variance, jackknife_se, leave_one_out
 from tests.helpers.stats_simulation import Population, left_out_of
 
@@ -120,7 +124,21 @@ def test_the_noise_of_one_model_is_that_against_a_constant():
     first, _ = (left_out_of(counts) for counts in simulated(60))
     alone = document_noise([first])
     assert alone.variance == pytest.approx(jackknife_se(first.without.mean(axis=1)) ** 2)
-    assert document_noise([first], [first]).variance == 0
+
+
+def test_groups_that_change_nothing_are_no_certainty():
+    """Two standard errors are what a sign test leaves open: all right against all wrong on 5
+    documents may be chance (p = 0.0625), on 6 it is not (0.031).
+    """
+    for groups, is_shown in ((3, False), (5, False), (6, True)):
+        right = np.ones((1, groups, 1), dtype=int)
+        none = np.zeros_like(right)
+        best = left_out_of(Counts.of(right, none, none))
+        worst = left_out_of(Counts.of(none, right, right))
+        noise = document_noise([best], [worst])
+        assert math.sqrt(noise.variance) == pytest.approx(UNMOVED / groups)
+        p = Noise("documents", math.sqrt(noise.variance), noise.df).p_beyond(1.0)
+        assert (2 * p < 0.05) == is_shown == (2 * 0.5**groups < 0.05)
 
 
 def test_fewer_seeds_have_the_noise_of_these_seeds():

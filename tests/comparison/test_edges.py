@@ -1,0 +1,239 @@
+"""Where a verdict is easily wrong: ties, printed scores, guessing, splits and few documents.
+
+Each store is asked in both orders: the words are the same, whichever model is named first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from biobench.comparison.compare import Comparison, compare
+from biobench.report.baselines import no_skill
+from biobench.report.results import load
+from biobench.schema.document import Prediction
+from biobench.schema.record import Resampling
+from tests.helpers.baselines_make import play
+from tests.helpers.compare_make import LABELS, documents, save, save_runs
+
+PAPER = """\
+id: paper
+source: Someone
+url: https://example.org
+citation: Someone
+values: paper.csv
+decimals: 1
+caption: {en: Micro F1.}
+readings: {gad: Micro F1.}
+"""
+COLUMNS = (
+    "model,size,objective,language,task,value_percent,average_claimed,average_likely,seeds,"
+    "sd_percent\n"
+)
+
+
+def publish(results: Path, **printed: str) -> None:
+    """Printed micro F1 on gad: model -> ``value,seeds,sd``."""
+    folder = results / "published"
+    folder.mkdir(parents=True)
+    (folder / "paper.yaml").write_text(PAPER)
+    rows = []
+    for model, numbers in printed.items():
+        value, seeds, sd = numbers.split(",")
+        rows.append(f"{model},base,MLM,en,gad,{value},micro_f1,micro_f1,{seeds},{sd}\n")
+    (folder / "paper.csv").write_text(COLUMNS + "".join(rows))
+
+
+def with_errors(results: Path, model: str, task: str, seed: int, wrong: range, count: int) -> None:
+    """A run that is wrong on these documents alone."""
+    said = []
+    for position, document in enumerate(documents(task, count)):
+        label = document.labels[0]
+        if position in wrong:
+            label = LABELS[(LABELS.index(label) + 1) % 3]
+        said.append(Prediction(document=document.id, labels=(label,)))
+    save(results, model, task, seed, count=count, said=said)
+
+
+def both_orders(results: Path, *names: str, **options: object) -> Comparison:
+    """The comparison, whose words do not depend on which model was named first."""
+    held = compare(*names, results_dir=results, **options)
+    turned = compare(*reversed(names), results_dir=results, **options)
+    assert held.verdict == turned.verdict
+    assert held.notes == turned.notes
+    return held
+
+
+def opposite_tasks(results: Path) -> None:
+    """Each model is better on one task by as much as on the other it is worse."""
+    for seed in (1, 2, 3):
+        for task, (of_a, of_b) in {"gad": (1, 3), "hoc": (3, 1)}.items():
+            with_errors(results, "a", task, seed, range(of_a + seed), 40)
+            with_errors(results, "b", task, seed, range(of_b + seed), 40)
+
+
+def same_seeds_in_another_order(results: Path) -> None:
+    """Scores whose sums differ in the last digit when they are added up in turn."""
+    for seed, (of_a, of_b) in enumerate(((1, 4), (2, 1), (4, 2)), 1):
+        with_errors(results, "a", "gad", seed, range(of_a), 7)
+        with_errors(results, "b", "gad", seed, range(of_b), 7)
+
+
+def too_few_seeds(results: Path) -> None:
+    save_runs(results, "a", ("gad", "hoc"), 0.8, (1, 2))
+    save_runs(results, "b", ("gad", "hoc"), 0.6, (1,))
+
+
+def failed_on_both_sides(results: Path) -> None:
+    for seed in range(5):
+        save(results, "a", "gad", seed, 0.1 if seed == 4 else 0.9, count=200)
+        save(results, "b", "gad", seed, 0.1 if seed == 3 else 0.8, count=200)
+
+
+def within_a_margin(results: Path) -> None:
+    tasks = [f"task_{number}" for number in range(12)]
+    for model in ("a", "b"):
+        save_runs(results, model, tasks, 0.9, range(5), count=200)
+
+
+@pytest.mark.parametrize(
+    ("store", "options", "words"),
+    [
+        (opposite_tasks, {"average": "micro"}, "both models have the same mean. Not shown for"),
+        (
+            same_seeds_in_another_order,
+            {"average": "micro"},
+            "both models have the same scores. Not shown for this task: 0.0 points, 95% interval -",
+        ),
+        (too_few_seeds, {}, "a has two seeds; b has one seed. The difference is"),
+        (failed_on_both_sides, {}, "2 failed runs (a on gad, seed 4; b on gad, seed 3)"),
+        (within_a_margin, {"rope": 0.05}, "Shown to be the same within 5 points"),
+    ],
+)
+def test_words_do_not_depend_on_which_model_is_named_first(
+    tmp_path: Path, store: Callable[[Path], None], options: dict[str, object], words: str
+) -> None:
+    store(tmp_path)
+    held = both_orders(tmp_path, "a", "b", **options)
+    assert words in " ".join(held.verdict)
+
+
+@pytest.mark.parametrize(
+    ("printed", "rival", "words"),
+    [
+        (
+            "80.0,10,0.5",
+            "two",
+            "above the mean of two; two has two seeds on gad, so not",
+        ),
+        ("80.0,10,0.5", "outside", "; outside has no seeds on gad, so not tested."),
+        ("80.0,1,", "three", "; P has a printed mean without spread on gad, so not tested."),
+        ("80.0,2,0.5", "three", "; P has a printed spread over fewer than three seeds on gad, so "),
+        ("80.0,10,0.5", "three", "over seeds alone: test-set noise is not in it."),
+        ("80.0,10,0.5", "Q", "; Q has a printed mean without spread on gad, so not tested."),
+    ],
+)
+def test_a_printed_score_is_tested_where_both_sides_have_a_spread_over_seeds(
+    tmp_path: Path, printed: str, rival: str, words: str
+) -> None:
+    publish(tmp_path, P=printed, Q="70.0,1,")
+    save_runs(tmp_path, "two", ("gad",), 0.6, (1, 2), count=200)
+    save_runs(tmp_path, "three", ("gad",), 0.6, (1, 2, 3), count=200)
+    save(tmp_path, "outside", "gad", 0, 0.6, count=200, origin="outside")
+    held = both_orders(tmp_path, "P", rival, average="micro")
+    assert words in held.verdict[0]
+    assert (held.pairs[0].here is None) == ("so not tested" in held.verdict[0])
+
+
+def test_runs_over_splits_have_no_printed_counterpart(tmp_path: Path) -> None:
+    publish(tmp_path, P="80.0,10,0.5")
+    for fold in range(4):
+        splits = Resampling(fold=fold, folds=4, train_documents=900)
+        save(tmp_path, "run", "gad", 42 + fold, 0.7, count=100, resampling=splits)
+    held = both_orders(tmp_path, "P", "run", average="micro")
+    assert held.pairs[0].reason == "printed scores have no splits to pair with on gad"
+
+
+def test_a_printed_leader_below_the_baseline_leads_nobody(tmp_path: Path) -> None:
+    play(tmp_path, "gad", 0.9)
+    publish(tmp_path, P="80.0,10,0.5", Q="70.0,10,0.5")
+    held = both_orders(tmp_path, "P", "Q", average="micro")
+    assert (
+        "10.0 points above the printed mean of Q. Not shown: P is not above guessing."
+        in (held.verdict[0])
+    )
+    assert held.pairs[0].verdict.here == "not shown"
+
+
+def test_a_printed_spread_that_reaches_the_baseline_is_not_above_guessing(tmp_path: Path) -> None:
+    play(tmp_path, "gad", 0.79)
+    publish(tmp_path, P="80.0,3,2.0", Q="80.0,3,0.2", R="70.0,3,0.2")
+    guessing = {}
+    for name in ("P", "Q"):
+        held = both_orders(tmp_path, name, "R", average="micro")
+        guessing[name] = held.pairs[0].verdict.guessing
+    assert guessing == {"P": True, "Q": False}
+
+
+def test_a_model_that_guesses_on_a_task_leads_nobody_there(tmp_path: Path) -> None:
+    for task in ("gad", "hoc"):
+        play(tmp_path, task, 0.75)
+    save_runs(tmp_path, "a", ("gad",), 0.9, (1, 2, 3), count=200)
+    save_runs(tmp_path, "a", ("hoc",), 0.6, (1, 2, 3), count=200)
+    save_runs(tmp_path, "b", ("gad", "hoc"), 0.4, (1, 2, 3), count=200)
+    held = both_orders(tmp_path, "a", "b")
+    assert "Task by task, a is shown to be ahead on 1 of 2" in held.verdict[1]
+
+
+def test_on_a_needle_what_looks_at_the_text_is_chance_too(tmp_path: Path) -> None:
+    play(tmp_path, "needle_fr", 0.5)
+    (record,) = load(tmp_path).baselines
+    words = record.policies[1].model_copy(
+        update={"name": "bag of words", "scores": {"accuracy": 0.6}}
+    )
+    record = record.model_copy(update={"policies": (*record.policies, words)})
+    as_topic = record.model_copy(update={"type": "single_label"})
+    needle = record.model_copy(update={"type": "needle"})
+    assert ("needle_fr", "accuracy") not in no_skill([as_topic])
+    assert no_skill([needle])["needle_fr", "accuracy"] == 0.6
+
+
+def test_three_documents_show_nothing(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        with_errors(tmp_path, "right", "gad", seed, range(0), 3)
+        with_errors(tmp_path, "wrong", "gad", seed, range(3), 3)
+    held = both_orders(tmp_path, "right", "wrong", average="micro")
+    assert held.verdict[0].startswith(
+        "On gad (micro F1), right scores higher than wrong. Not shown for this task: 100.0 points"
+    )
+    assert held.verdict[1].startswith("No difference is so large")
+
+
+def test_the_summary_of_several_models_counts_what_was_tested(tmp_path: Path) -> None:
+    for model, quality in (("a", 0.9), ("b", 0.6), ("c", 0.6)):
+        save_runs(tmp_path, model, ("gad",), quality, (1, 2, 3), count=200)
+    assert compare("a", "b", "c", results_dir=tmp_path).verdict[-1] == (
+        "Shown to differ after Holm's correction: 2 of 3 pairs on these tasks; possible ranks on "
+        "these tasks: a 1, b 2–3, c 2–3."
+    )
+    publish(tmp_path, Q="70.0,1,")
+    assert (
+        "1 of the 1 tested of 3 pairs on these tasks;"
+        in (compare("a", "b", "Q", results_dir=tmp_path, average="micro").verdict[-1])
+    )
+
+
+def test_ranks_are_corrected_for_all_pairs_whatever_a_plan_declares(tmp_path: Path) -> None:
+    for model, quality in (("a", 0.72), ("b", 0.6), ("c", 0.6), ("d", 0.6)):
+        save_runs(tmp_path, model, ("gad",), quality, (1, 2, 3), count=400)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("pairs: [[a, b]]\n", encoding="utf-8")
+    names = ("a", "b", "c", "d")
+    held, planned = (compare(names, results_dir=tmp_path, plan=file) for file in (None, plan))
+    declared = next(pair for pair in planned.pairs if not pair.exploratory)
+    assert declared.here.p_corrected < held.pairs[0].here.p_corrected
+    assert planned.ranking == held.ranking
+    assert replace(declared, verdict=held.pairs[0].verdict) != held.pairs[0]
