@@ -7,7 +7,7 @@ freedom.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,43 +64,56 @@ def mean_variances(tasks: Sequence[TaskNoise], weights: FloatArray) -> Variances
 
     Tasks of a corpus share documents, so theirs are left out together.
     """
-    weighted = list(zip(tasks, weights.tolist(), strict=True))
-    splits = [_scaled(task.splits, weight) for task, weight in weighted if task.splits is not None]
-    single = [(task, weight) for task, weight in weighted if task.splits is None]
-    seeds: list[Part] = []
-    for task, weight in single:
-        seeds += [_scaled(part, weight) for part in task.seeds or ()]
-    documents: list[Part] = []
-    in_both = 0.0
-    for corpus in dict.fromkeys(task.corpus for task, _ in single):
-        share = math.fsum(weight for task, weight in single if task.corpus == corpus)
-        noise = _corpus_noise([task for task, _ in single if task.corpus == corpus])
-        if noise is not None:
-            documents.append(_scaled(noise.part, share))
-            in_both += share**2 * noise.in_seeds
+    splits: list[Part] = []
     # one task whose noise is unknown leaves that of the mean unknown
-    knows_seeds = all(task.seeds is not None for task, _ in single)
-    knows_documents = all(_knows_documents(task) for task, _ in single)
+    seeds: list[Part] | None = []
+    by_corpus: dict[str, list[tuple[TaskNoise, float]]] = {}
+    for task, weight in zip(tasks, weights.tolist(), strict=True):
+        if task.splits is not None:
+            splits.append(_scaled(task.splits, weight))
+            continue
+        by_corpus.setdefault(task.corpus, []).append((task, weight))
+        if task.seeds is None:
+            seeds = None
+        elif seeds is not None:
+            seeds += [_scaled(part, weight) for part in task.seeds]
+    documents, in_both = _document_parts(by_corpus.values())
     return Variances(
-        seeds=tuple(seeds) if knows_seeds else None,
-        documents=tuple(documents) if knows_documents else None,
+        seeds=None if seeds is None else tuple(seeds),
+        documents=documents,
         in_both=in_both,
         splits=tuple(splits),
     )
 
 
-def _knows_documents(task: TaskNoise) -> bool:
-    """A single group of documents tells nothing of others."""
-    return task.documents is not None and len(task.documents[0].groups) > 1
+def _document_parts(
+    corpora: Iterable[Sequence[tuple[TaskNoise, float]]],
+) -> tuple[tuple[Part, ...] | None, float]:
+    """Variance over other documents of each corpus (its tasks, weighted), and what of it the
+    variance over seeds holds too. None where it is unknown for one of them.
+    """
+    documents: list[Part] = []
+    in_both = 0.0
+    for weighted_tasks in corpora:
+        noise = _corpus_noise([task for task, _ in weighted_tasks])
+        if noise is None:
+            return None, 0.0
+        share = math.fsum(weight for _, weight in weighted_tasks)
+        documents.append(_scaled(noise.part, share))
+        in_both += share**2 * noise.in_seeds
+    return tuple(documents), in_both
 
 
 def _corpus_noise(tasks: Sequence[TaskNoise]) -> DocumentNoise | None:
-    """Over other documents of these tasks of one corpus; None where it is unknown."""
-    known = [task.documents for task in tasks if task.documents is not None]
-    if len(known) < len(tasks):
-        return None
-    first, *second = zip(*known, strict=True)
-    return document_noise(first, second[0] if second else None)
+    """Over other documents of these tasks of one corpus; None where it is unknown, as for a single
+    group of documents, which tells nothing of others.
+    """
+    models: list[tuple[LeftOut, ...]] = []
+    for task in tasks:
+        if task.documents is None or len(task.documents[0].groups) < 2:
+            return None
+        models.append(task.documents)
+    return document_noise(*zip(*models, strict=True))
 
 
 def _scaled(part: Part, weight: float) -> Part:

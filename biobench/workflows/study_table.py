@@ -17,14 +17,13 @@ from biobench.stats import (
     HolmStep,
     LeftOut,
     TaskNoise,
-    Variances,
     holm,
     mean_variances,
     seed_part,
     task_weights,
     these_tasks,
 )
-from biobench.stats.types import is_zero
+from biobench.stats.types import FloatArray, is_zero
 from biobench.workflows.study import Study, StudyRun
 
 
@@ -77,34 +76,20 @@ def table(
     A run counts where all tasks of the study have a score. Without `documents`, the noise of test
     sets is unknown, and intervals are over pretraining seeds alone.
     """
-    tasks = study.benchmark.all_ids[: len(study.benchmark.tasks)]
-    corpora = [load_task(task).spec.corpus_id for task in study.benchmark.tasks]
-    weights = task_weights(corpora)
+    outcome = Outcome.of(study, scores, documents or {})
     rows: list[ArmRow] = []
     answers: list[Answer | None] = []
     for budget, arm in product(study.budgets, study.arms):
-        of_arm = _whole_runs(runs, scores, tasks, arm, budget)
-        if not of_arm:
+        arm_runs = outcome.whole_runs(runs, arm, budget)
+        if not arm_runs:
             continue
-        means = {
-            seed: float(weights @ [scores[name][task] for task in tasks])
-            for seed, name in of_arm.items()
-        }
-        row, answer = ArmRow(arm, budget, means), None
-        of_reference = _whole_runs(runs, scores, tasks, study.reference, budget)
-        pairs = [(of_arm[seed], of_reference[seed]) for seed in of_arm if seed in of_reference]
+        row = ArmRow(arm, budget, {seed: outcome.mean(run) for seed, run in arm_runs.items()})
+        answer = None
+        reference_runs = outcome.whole_runs(runs, study.reference, budget)
+        pairs = [(arm_runs[s], reference_runs[s]) for s in arm_runs if s in reference_runs]
         if arm != study.reference and pairs:
-            gaps = [
-                [scores[name][task] - scores[other][task] for task in tasks]
-                for name, other in pairs
-            ]
-            by_seed = [float(weights @ of_seed) for of_seed in gaps]
-            noises = [
-                _documents(corpus, task, pairs, documents or {})
-                for corpus, task in zip(corpora, tasks, strict=True)
-            ]
-            answer = _answer(by_seed, mean_variances(noises, weights))
-            row = replace(row, difference=fmean(by_seed))
+            row = replace(row, difference=fmean(outcome.differences(pairs)))
+            answer = outcome.answer(pairs)
         rows.append(row)
         answers.append(answer)
     steps = holm([None if answer is None else answer.p for answer in answers])
@@ -114,46 +99,87 @@ def table(
     ]
 
 
-def _whole_runs(
-    runs: Sequence[StudyRun], scores: RunScores, tasks: Sequence[str], arm: str, budget: int
-) -> dict[int, str]:
-    """Pretraining seed -> run, of those with a score on every task."""
-    return {
-        run.seed: run.name
-        for run in runs
-        if (run.arm, run.budget) == (arm, budget) and set(tasks) <= set(scores.get(run.name, {}))
-    }
+RunPairs = Sequence[tuple[str, str]]
+"""A run of an arm and the reference's run of the same pretraining seed."""
 
 
-def _documents(
-    corpus: str, task: str, pairs: Sequence[tuple[str, str]], documents: RunDocuments
-) -> TaskNoise:
-    """The task's scores without each group of documents, a column a pretraining seed."""
-    sides = []
-    for names in zip(*pairs, strict=True):
-        known = [documents.get(name, {}).get(task) for name in names]
-        columns = [left_out for left_out in known if left_out is not None]
-        if len(columns) < len(known):
-            return TaskNoise(corpus, seeds=(), documents=None)
-        sides.append(
-            LeftOut(
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The primary outcome of a study: the mean over its tasks, each corpus counting once."""
+
+    tasks: tuple[str, ...]
+    corpora: tuple[str, ...]
+    scores: RunScores
+    documents: RunDocuments
+
+    @classmethod
+    def of(cls, study: Study, scores: RunScores, documents: RunDocuments) -> Outcome:
+        """The declared outcome on what is known of the runs."""
+        specs = [load_task(task).spec for task in study.benchmark.tasks]
+        tasks = study.benchmark.all_ids[: len(specs)]
+        return cls(tuple(tasks), tuple(spec.corpus_id for spec in specs), scores, documents)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Of each task in the mean, (tasks,)."""
+        return task_weights(self.corpora)
+
+    def whole_runs(self, runs: Sequence[StudyRun], arm: str, budget: int) -> dict[int, str]:
+        """Pretraining seed -> run, of those with a score on every task."""
+        return {
+            run.seed: run.name
+            for run in runs
+            if (run.arm, run.budget) == (arm, budget)
+            and set(self.tasks) <= set(self.scores.get(run.name, {}))
+        }
+
+    def mean(self, run: str) -> float:
+        """A run's mean over the tasks."""
+        return float(self.weights @ [self.scores[run][task] for task in self.tasks])
+
+    def differences(self, pairs: RunPairs) -> list[float]:
+        """Arm minus reference, one a pretraining seed."""
+        differences = []
+        for run, reference in pairs:
+            by_task = [self.scores[run][t] - self.scores[reference][t] for t in self.tasks]
+            differences.append(float(self.weights @ by_task))
+        return differences
+
+    def answer(self, pairs: RunPairs) -> Answer | None:
+        """The mean difference over pretraining seeds, which pair: the arms of one seed see the
+        same data in the same order. None for fewer than three, and for equal differences, which
+        leave the spread over further seeds unknown.
+        """
+        by_seed = self.differences(pairs)
+        if len(by_seed) < LEAST_SEEDS or is_zero(stdev(by_seed), max(map(abs, by_seed))):
+            return None
+        noises = [
+            TaskNoise(corpus, seeds=(), documents=self._left_out(task, pairs))
+            for corpus, task in zip(self.corpora, self.tasks, strict=True)
+        ]
+        over_documents = mean_variances(noises, self.weights)
+        variances = replace(over_documents, seeds=(seed_part(by_seed),))
+        return these_tasks(fmean(by_seed), variances)
+
+    def _left_out(self, task: str, pairs: RunPairs) -> tuple[LeftOut, ...] | None:
+        """Arm's and reference's scores without each group of documents, a column a pretraining
+        seed; None where those of a run are unknown.
+        """
+        sides = []
+        for runs in zip(*pairs, strict=True):
+            columns = []
+            for run in runs:
+                left_out = self.documents.get(run, {}).get(task)
+                if left_out is None:
+                    return None
+                columns.append(left_out)
+            side = LeftOut(
                 full=np.array([column.full.mean() for column in columns]),
                 without=np.stack([column.without.mean(axis=1) for column in columns], axis=1),
                 groups=columns[0].groups,
             )
-        )
-    return TaskNoise(corpus, seeds=(), documents=tuple(sides))
-
-
-def _answer(by_seed: Sequence[float], over_documents: Variances) -> Answer | None:
-    """The mean difference over pretraining seeds, which pair: the arms of one seed see the same
-    data in the same order. None for fewer than three, and for equal differences, which leave the
-    spread over further seeds unknown.
-    """
-    if len(by_seed) < LEAST_SEEDS or is_zero(stdev(by_seed), max(map(abs, by_seed))):
-        return None
-    variances = replace(over_documents, seeds=(seed_part(by_seed),))
-    return these_tasks(fmean(by_seed), variances)
+            sides.append(side)
+        return tuple(sides)
 
 
 def _with_answer(row: ArmRow, answer: Answer, step: HolmStep) -> ArmRow:
