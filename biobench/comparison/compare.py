@@ -95,9 +95,8 @@ def compare(
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is
     shared, and StoreError for a damaged ledger. Damaged records become findings.
     """
-    first = [models] if isinstance(models, str | Path) else models
     question = Question(
-        models=tuple(str(model) for model in (*first, *others)),
+        models=model_names(models, others),
         average=average,
         suite=suite,
         tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks or ()),
@@ -105,8 +104,9 @@ def compare(
         alpha=alpha,
         pooled=pooled,
     )
-    declared = None if plan is None else load_plan(plan)
-    if declared is not None:
+    declared = None
+    if plan is not None:
+        declared = load_plan(plan)
         question = question.declared_by(declared)
     question.check()
     results = results_dir if isinstance(results_dir, Results) else load(results_dir)
@@ -115,6 +115,7 @@ def compare(
         results = sliced(results, slice)
     own_specs = question.own_specs()
     entrants = find_entrants(question.models, results)
+    labels = tuple(entrant.label for entrant in entrants)
     common = common_tasks(
         entrants,
         results,
@@ -133,7 +134,7 @@ def compare(
     )
     notes = comparison_notes(common, parts, evidence, question, declared, results.slice)
     return Comparison(
-        models=tuple(entrant.label for entrant in entrants),
+        models=labels,
         average=question.average,
         alpha=question.alpha,
         protocol=common.protocol,
@@ -147,6 +148,15 @@ def compare(
         plan="" if declared is None else declared.hash,
         slice=slice or "",
     )
+
+
+def model_names(
+    models: str | Path | Sequence[str | Path], others: Sequence[str | Path]
+) -> tuple[str, ...]:
+    """The models that were asked for: one and others, or a list of all."""
+    if isinstance(models, str | Path):
+        models = [models]
+    return tuple(str(model) for model in (*models, *others))
 
 
 @dataclass(frozen=True, slots=True)

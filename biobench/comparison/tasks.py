@@ -6,7 +6,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from biobench.comparison.cells import Cell, PairedTask, paired_task
@@ -73,12 +73,17 @@ class Selection:
     tasks: list[TaskInfo]
     notes: list[str] = field(default_factory=list)
 
-    def keep(self, kept: Iterable[TaskInfo]) -> str:
-        """Narrow the tasks; gives the ids of those that are dropped, empty where none is."""
-        kept_ids = {info.id for info in kept}
-        dropped = [info.id for info in self.tasks if info.id not in kept_ids]
-        self.tasks = [info for info in self.tasks if info.id in kept_ids]
-        return ", ".join(dropped)
+    @property
+    def ids(self) -> set[str]:
+        """Of the tasks that are left."""
+        return {info.id for info in self.tasks}
+
+    def narrow(self, wanted: Callable[[TaskInfo], bool]) -> str:
+        """Leave out the tasks that are not wanted; gives their ids, empty where there is none."""
+        dropped = [info for info in self.tasks if not wanted(info)]
+        for info in dropped:
+            self.tasks.remove(info)
+        return ", ".join(info.id for info in dropped)
 
     def drop(self, task: TaskInfo, note: str) -> None:
         """Leave out one task and say why."""
@@ -111,32 +116,28 @@ def common_tasks(
         raise _nothing_shared(entrants, average, refused)
     groups = {info.id: same_conditions(entrants, info.id) for info in selection.tasks}
     leave_out_limited(selection, groups)
-    windows = leave_out_other_windows(selection, entrants, groups)
-    metrics = {info.id: metric_of(info, average) for info in selection.tasks}
-    leave_out_missing_scores(selection, groups, metrics)
+    window_notes = leave_out_other_windows(selection, entrants, groups)
+    leave_out_missing_scores(selection, groups, average)
     if not selection.tasks:
         raise UsageError(
             "no task has the scores to compare",
-            hint="; ".join(windows) or "run `biobench rescore`, or choose another --average",
+            hint="; ".join(window_notes) or "run `biobench rescore`, or choose another --average",
         )
     compared = by_corpus(selection.tasks)
+    metrics = {info.id: metric_of(info, average) for info in compared}
+    notes: list[str] = []
+    for entrant in entrants:
+        notes += entrant.notes
+    notes += selection.notes
+    notes += _notes_on_runs(compared, entrants, groups)
     return CommonTasks(
         entrants=tuple(entrants),
         tasks=tuple(compared),
-        metrics={info.id: metrics[info.id] for info in compared},
+        metrics=metrics,
         cells=tuple(
-            {info.id: _cell(entrant, groups[info.id][index], info, metrics) for info in compared}
-            for index, entrant in enumerate(entrants)
+            _cells(entrant, position, groups, metrics) for position, entrant in enumerate(entrants)
         ),
-        notes=tuple(
-            dict.fromkeys(
-                [
-                    *(note for entrant in entrants for note in entrant.notes),
-                    *selection.notes,
-                    *_notes_on_runs(compared, entrants, groups),
-                ]
-            )
-        ),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -160,24 +161,21 @@ def shared_tasks(
     entrants: Sequence[Entrant], asked: Sequence[TaskInfo], average: AverageName
 ) -> Selection:
     """The tasks of which every entrant has runs, or a printed score of the compared average."""
-    shared, lonely, unread = [], [], []
+    selection = Selection([])
+    lonely, unread = [], []
     for info in asked:
         metric = metric_of(info, average)
-        printed = [
-            entrant.published[info.id].comparable if info.id in entrant.published else None
-            for entrant in entrants
-        ]
-        if any(average_printed not in (None, metric) for average_printed in printed):
-            unread.append(info.id)
-        has_score = [
-            bool(entrant.groups.get(info.id)) or average_printed == metric
-            for entrant, average_printed in zip(entrants, printed, strict=True)
-        ]
-        if all(has_score):
-            shared.append(info)
-        elif any(has_score):
+        scored = 0
+        for entrant in entrants:
+            printed = entrant.published.get(info.id)
+            if entrant.groups.get(info.id) or (printed and printed.comparable == metric):
+                scored += 1
+            if printed and printed.comparable not in (None, metric) and info.id not in unread:
+                unread.append(info.id)
+        if scored == len(entrants):
+            selection.tasks.append(info)
+        elif scored:
             lonely.append(info.id)
-    selection = Selection(shared)
     if lonely:
         selection.notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
     if unread:
@@ -190,9 +188,8 @@ def shared_tasks(
 
 def leave_out_variants(selection: Selection) -> None:
     """A variant of a task that is compared itself would count its corpus twice."""
-    ids = {info.id for info in selection.tasks}
-    kept = [i for i in selection.tasks if i.spec is None or i.spec.variant_of not in ids]
-    dropped = selection.keep(kept)
+    ids = selection.ids
+    dropped = selection.narrow(lambda info: info.spec is None or info.spec.variant_of not in ids)
     if dropped:
         selection.notes.append(
             f"variants of tasks compared here are excluded (--task names them): {dropped}"
@@ -201,8 +198,9 @@ def leave_out_variants(selection: Selection) -> None:
 
 def leave_out_needle(selection: Selection) -> None:
     """Beside other tasks; alone, needle tasks are compared."""
-    others = [info for info in selection.tasks if info.suite != NEEDLE]
-    if others and selection.keep(others):
+    if all(info.suite == NEEDLE for info in selection.tasks):
+        return
+    if selection.narrow(lambda info: info.suite != NEEDLE):
         selection.notes.append(
             "needle tasks are excluded, they ask another kind of question (--suite needle)"
         )
@@ -223,22 +221,16 @@ def refusals(entrants: Sequence[Entrant], results: Results, asked: Sequence[Task
 
 def leave_out_limited(selection: Selection, groups: Groups) -> None:
     """Limited and overridden runs, where other tasks have full ones: they are never mixed."""
-    full = [
-        info
-        for info in selection.tasks
-        if all(group is None or group.is_full for group in groups[info.id])
-    ]
+    full = {task for task in selection.ids if all(group.is_full for group in _runs(groups, task))}
     if full:
-        dropped = selection.keep(full)
+        dropped = selection.narrow(lambda info: info.id in full)
         if dropped:
             selection.notes.append(
                 f"only limited or overridden runs on {dropped}: excluded, they are never mixed "
                 f"with full runs"
             )
         return
-    variants = {
-        group.variant for info in selection.tasks for group in groups[info.id] if group is not None
-    }
+    variants = {group.variant for task in selection.ids for group in _runs(groups, task)}
     selection.notes.append(
         f"no full run among these, all are limited or overridden: {'; '.join(sorted(variants))}"
     )
@@ -260,14 +252,11 @@ def leave_out_other_windows(
     return notes
 
 
-def leave_out_missing_scores(
-    selection: Selection, groups: Groups, metrics: Mapping[str, str]
-) -> None:
+def leave_out_missing_scores(selection: Selection, groups: Groups, average: AverageName) -> None:
     """Tasks where some record does not have the compared score."""
     for info in list(selection.tasks):
-        metric = metrics[info.id]
-        scored = [group.scores(metric) for group in groups[info.id] if group is not None]
-        if None in scored:
+        metric = metric_of(info, average)
+        if any(group.scores(metric) is None for group in _runs(groups, info.id)):
             selection.drop(
                 info,
                 f"{info.id}: excluded, some record has no {metric}; `biobench rescore` computes it",
@@ -280,13 +269,24 @@ def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
     return sorted(tasks, key=lambda info: corpora.index(info.corpus))
 
 
-def _cell(
-    entrant: Entrant, group: RunGroup | None, info: TaskInfo, metrics: Mapping[str, str]
-) -> Cell:
-    if group is None:
-        printed = entrant.published[info.id]
-        return Cell((printed.value,), printed=printed)
-    return Cell(group.scores(metrics[info.id]) or (), group.seeds, group)
+def _runs(groups: Groups, task: str) -> list[RunGroup]:
+    """The runs on a task, of the entrants that are not known from print alone."""
+    return [group for group in groups[task] if group is not None]
+
+
+def _cells(
+    entrant: Entrant, position: int, groups: Groups, metrics: Mapping[str, str]
+) -> dict[str, Cell]:
+    """The scores of one entrant, by task. position: of the entrant among all."""
+    cells = {}
+    for task, metric in metrics.items():
+        group = groups[task][position]
+        if group is None:
+            printed = entrant.published[task]
+            cells[task] = Cell((printed.value,), printed=printed)
+        else:
+            cells[task] = Cell(group.scores(metric) or (), group.seeds, group)
+    return cells
 
 
 def _labelled(
