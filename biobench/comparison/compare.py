@@ -321,19 +321,20 @@ def split_notes(common: CommonTasks) -> list[str]:
 
 def unknown_noise_notes(common: CommonTasks, evidence: Evidence) -> list[str]:
     """Why test-set noise is unknown, a line a reason with its tasks."""
-    tasks_of: dict[str, list[str]] = {}
-    for cells in common.cells:
-        for info in common.tasks:
+    tasks_of: dict[str, set[str]] = {}
+    for info in common.tasks:
+        for cells in common.cells:
             group = cells[info.id].group
             if group is None or group.ratio:
                 continue
-            known = evidence.left_out(group, common.metrics[info.id])
-            if isinstance(known, str) and info.id not in tasks_of.setdefault(known, []):
-                tasks_of[known].append(info.id)
-    return [
-        f"test-set noise is unknown on {', '.join(tasks)}: {reason}"
-        for reason, tasks in tasks_of.items()
-    ]
+            left_out = evidence.left_out(group, common.metrics[info.id])
+            if isinstance(left_out, str):
+                tasks_of.setdefault(left_out, set()).add(info.id)
+    lines = []
+    for reason in sorted(tasks_of):
+        tasks = [info.id for info in common.tasks if info.id in tasks_of[reason]]
+        lines.append(f"test-set noise is unknown on {', '.join(tasks)}: {reason}")
+    return lines
 
 
 def declared_notes(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from biobench.comparison.cells import Cell, PairedTask, paired_task
 from biobench.comparison.conditions import differences, same_conditions
@@ -126,7 +127,7 @@ def common_tasks(
     compared = by_corpus(selection.tasks)
     metrics = {info.id: metric_of(info, average) for info in compared}
     notes: list[str] = []
-    for entrant in entrants:
+    for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
     notes += _notes_on_runs(compared, entrants, groups)
