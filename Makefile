@@ -2,6 +2,7 @@
 #   make demo    installs what is needed and runs the demo       make test       installs the test tools and runs the tests
 #   make checks  lint, format and types                          make test-fast  units alone: no training, no processes
 #   make site    builds the documentation into build/site        make test-slow  the long proofs, as every night
+#   make HASHES=1 TARGET   installs every file by its hash (requirements.lock: Linux on x86-64, Python 3.11, CUDA)
 # Another build of torch (CUDA): install it into .venv first, then touch .venv/installed.
 
 PYTHON ?= python3
@@ -9,6 +10,14 @@ PYTHON ?= python3
 # command would otherwise compile all its libraries again.
 PIP = .venv/bin/pip install --quiet --no-compile --constraint constraints.txt
 compile = .venv/bin/python -m compileall -q -j 0 -x torch/testing .venv/lib biobench trainer leaderboard
+
+ifdef HASHES
+install = .venv/bin/pip install --quiet --no-compile --require-hashes -r requirements.lock && $(PIP) --no-deps --editable .
+install_tools = @echo "requirements.lock holds the test tools"
+else
+install = $(PIP) $$(grep '^torch==' constraints.txt) && $(PIP) --editable .
+install_tools = $(PIP) --editable ".[test]"
+endif
 
 FAST = comparison core encode export kinds report schema score stats store
 
@@ -35,13 +44,12 @@ site: .venv/site-tools
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PIP) $$(grep '^torch==' constraints.txt)
-	$(PIP) --editable .
+	$(install)
 	$(compile)
 	touch $@
 
 .venv/test-tools: .venv/installed
-	$(PIP) --editable ".[test]"
+	$(install_tools)
 	$(compile)
 	touch $@
 
