@@ -3,8 +3,11 @@
     biobench study results/study/pilot.yaml --out pilot --table --json > results/study/pilot.json
     biobench study results/study/longer.yaml --out longer --table --json > results/study/longer.json
     biobench study results/study/replication.yaml --out replication --table --json >
-    results/study/replication.json python -m tests.benchmarks.demonstration    # all, from those
-    files
+    results/study/replication.json
+    biobench study results/study/unseen.yaml --out unseen --data-dir DATA --table --json
+    --slice unseen > results/study/unseen.json
+    (and --slice seen > results/study/unseen_seen.json)
+    python -m tests.benchmarks.demonstration    # all, from those files
 
 Each declaration whose scores lie next to it takes part. Means are over the tasks that all of them
 have, computed here from the scores of the runs, so that budgets may be compared. The replication,
@@ -33,7 +36,11 @@ EXPLORED = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
 REPLICATION = FOLDER / "replication.yaml"
 DECLARATIONS = (*EXPLORED, REPLICATION)
 PAGE, PICTURE = ROOT / "docs" / "pretraining.md", ROOT / "docs" / "images" / "demonstration.svg"
+UNSEEN = {"unseen": FOLDER / "unseen.json", "seen": FOLDER / "unseen_seen.json"}
+"""Slice -> what the study of unseen mentions gave on it; the primary outcome first."""
+UNSEEN_PICTURE = ROOT / "docs" / "images" / "unseen_study.svg"
 START, END = "<!-- study: start -->", "<!-- study: end -->"
+UNSEEN_START, UNSEEN_END = "<!-- unseen: start -->", "<!-- unseen: end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +182,71 @@ def picture(studies: Sequence[StudyScores]) -> str:
             "tokens:N", sort=budgets, title="tokens of pretraining", scale=colours, legend=top
         ),
     )
-    ink, quiet = "#777", "#8888"  # legible on light and dark grounds
+    return svg(chart.properties(height=alt.Step(22), width=560))
+
+
+def svg(chart: alt.Chart | alt.LayerChart) -> str:
+    """The chart as SVG, legible on light and dark grounds."""
+    ink, quiet = "#777", "#8888"
     axis = alt.AxisConfig(
         labelColor=ink, titleColor=ink, gridColor="#8884", domainColor=quiet, tickColor=quiet
     )
     view, text = alt.ViewConfig(stroke=None), alt.MarkConfig(color=ink)
-    drawn = chart.properties(height=alt.Step(22), width=560)
-    drawn = drawn.configure(
+    drawn = chart.configure(
         background="transparent", font="sans-serif", view=view, axis=axis, text=text
     )
     return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
+
+
+def unseen_rows() -> dict[str, tuple[ArmRow, ArmRow]]:
+    """Slice -> twin and detour of the study of unseen mentions, as they are stored."""
+    rows = {}
+    for slice_name, path in UNSEEN.items():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        assert stored["slice"] == slice_name
+        twin, detour = (
+            ArmRow(**{name: value for name, value in row.items() if name != "mean"})
+            for row in stored["rows"]
+        )
+        rows[slice_name] = twin, detour
+    return rows
+
+
+def unseen_table() -> str:
+    """Slices down: the arms' means and the difference with its interval."""
+    lines = ["| mentions | twin | detour | difference (95% interval) |", "|---|--:|--:|--:|"]
+    for slice_name, (twin, detour) in unseen_rows().items():
+        gap = f"{100 * detour.difference:+.1f}"
+        interval = f"({100 * detour.low:+.1f} to {100 * detour.high:+.1f})"
+        means = f"{_percent(twin.mean)} | {_percent(detour.mean)}"
+        lines.append(f"| {slice_name} | {means} | {gap} {interval} |")
+    return "\n".join(lines)
+
+
+def unseen_picture() -> str:
+    """Detour minus twin: a dot a pretraining seed, and the mean with its interval."""
+    points, means = [], []
+    for slice_name, (twin, detour) in unseen_rows().items():
+        for seed, score in detour.scores.items():
+            points.append({"mentions": slice_name, "points": 100 * (score - twin.scores[seed])})
+        means.append(
+            {
+                "mentions": slice_name,
+                "points": 100 * detour.difference,
+                "low": 100 * detour.low,
+                "high": 100 * detour.high,
+            }
+        )
+    title = "detour minus twin, points of micro F1"
+    y = alt.Y("mentions:N", sort=list(UNSEEN), title=None)
+    dots = alt.Chart(pd.DataFrame(points)).mark_circle(size=60, opacity=0.6)
+    dots = dots.encode(x=alt.X("points:Q", title=title), y=y, color=alt.value(charts.COLOURS[0]))
+    mean = alt.Chart(pd.DataFrame(means)).encode(y=y, color=alt.value("#777"))
+    interval = mean.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
+    centre = mean.mark_tick(thickness=3, size=18).encode(x="points:Q")
+    zero = alt.Chart(pd.DataFrame([{"points": 0}])).mark_rule(strokeDash=[4, 4], color="#777")
+    layers = alt.layer(zero.encode(x="points:Q"), dots, interval, centre)
+    return svg(layers.properties(height=alt.Step(36), width=560))
 
 
 def block(studies: Sequence[StudyScores]) -> str:
@@ -195,11 +257,19 @@ def block(studies: Sequence[StudyScores]) -> str:
 
 def page(text: str, studies: Sequence[StudyScores]) -> str:
     """The page with the block made anew."""
-    before, _, rest = text.partition(START)
-    return before + block(studies) + rest.partition(END)[2]
+    text = _replaced(text, START, END, block(studies))
+    image = "![Detour minus twin on unseen and on seen mentions](images/unseen_study.svg)"
+    unseen = "\n\n".join([UNSEEN_START, image, unseen_table(), UNSEEN_END])
+    return _replaced(text, UNSEEN_START, UNSEEN_END, unseen)
+
+
+def _replaced(text: str, start: str, end: str, made: str) -> str:
+    head, _, tail = text.partition(start)
+    return head + made + tail.partition(end)[2]
 
 
 if __name__ == "__main__":
     here = study_scores()
     PICTURE.write_text(picture(here), encoding="utf-8")
+    UNSEEN_PICTURE.write_text(unseen_picture(), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), here), encoding="utf-8")

@@ -91,6 +91,9 @@ def test_the_page_is_what_the_studies_gave() -> None:
     assert demonstration.page(text, demonstration.study_scores()) == text, (
         "python -m tests.benchmarks.demonstration"
     )
+    assert demonstration.UNSEEN_PICTURE.read_text(encoding="utf-8") == (
+        demonstration.unseen_picture()
+    )
 
 
 def test_the_text_next_to_the_table_states_what_was_computed() -> None:
@@ -112,6 +115,40 @@ def test_the_text_next_to_the_table_states_what_was_computed() -> None:
     shown = f"{100 * again.difference:+.1f} ({100 * again.low:+.1f} to {100 * again.high:+.1f})"
     assert f"`results/study/replication.yaml`): {shown}. **The finding did not repeat.**" in text
     assert again.low < 0 < again.high < row.difference
+
+
+def test_the_text_on_unseen_mentions_states_what_was_computed() -> None:
+    text = " ".join(demonstration.PAGE.read_text(encoding="utf-8").split())
+    twin, detour = demonstration.unseen_rows()["unseen"]
+    assert detour.shown
+    assert detour.test_sets
+    assert all(score > twin.scores[seed] for seed, score in detour.scores.items())
+    assert not demonstration.unseen_rows()["seen"][1].shown
+    runs = json.loads(demonstration.UNSEEN["unseen"].read_text(encoding="utf-8"))["runs"]
+    gains = {}
+    for task in ("ncbi_disease", "bc5cdr"):
+        by_seed = [
+            runs[f"detour-2.4M-s{seed}"][task] - runs[f"twin-2.4M-s{seed}"][task]
+            for seed in detour.scores
+        ]
+        gains[task] = 100 * sum(by_seed) / len(by_seed)
+    said = (
+        "with each of the ten seeds, {ncbi_disease:.1f} points on `ncbi_disease` and {bc5cdr:.1f}"
+    )
+    assert said.format(**gains) in text
+
+
+@pytest.mark.parametrize("path", demonstration.UNSEEN.values(), ids=demonstration.UNSEEN)
+def test_the_noise_of_test_sets_makes_no_interval_of_the_study_narrower(path: Path) -> None:
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    study = load_study(demonstration.FOLDER / "unseen.yaml")
+    assert stored["study"] == study.name
+    rows = table(study, planned_runs(study, None), stored["runs"])
+    for row, kept in zip(rows, stored["rows"], strict=True):
+        assert {str(seed): score for seed, score in row.scores.items()} == kept["scores"]
+        assert row.difference == kept["difference"]
+        if row.low is not None:
+            assert kept["low"] <= row.low < row.high <= kept["high"]
 
 
 def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
