@@ -76,7 +76,7 @@ def table(
     A run counts where all tasks of the study have a score. Without `documents`, the noise of test
     sets is unknown, and intervals are over pretraining seeds alone.
     """
-    outcome = Outcome.of(study, scores, documents or {})
+    outcome = StudyOutcome.of(study, scores, documents or {})
     rows: list[ArmRow] = []
     answers: list[Answer | None] = []
     for budget, arm in product(study.budgets, study.arms):
@@ -104,7 +104,7 @@ RunPairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StudyOutcome:
     """The primary outcome of a study: the mean over its tasks, each corpus counting once."""
 
     tasks: tuple[str, ...]
@@ -113,7 +113,7 @@ class Outcome:
     documents: RunDocuments
 
     @classmethod
-    def of(cls, study: Study, scores: RunScores, documents: RunDocuments) -> Outcome:
+    def of(cls, study: Study, scores: RunScores, documents: RunDocuments) -> StudyOutcome:
         """The declared outcome on what is known of the runs."""
         specs = [load_task(task).spec for task in study.benchmark.tasks]
         tasks = study.benchmark.all_ids[: len(specs)]

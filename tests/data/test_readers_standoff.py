@@ -173,6 +173,8 @@ def test_pubtator_quirks(parsed):
     assert (second.id, second.text, second.spans) == ("102", "Nothing ", ())
     twice = pubtator(parsed, PUBTATOR + PUBTATOR)
     assert [d.id for d in twice] == ["101", "102"]
+    assert [d.remarks for d in twice] == [(("repeated", "101"),), (("repeated", "102"),)]
+    assert all(document.remarks == () for document in (first, second))
     with pytest.raises(DataFormatError, match="occurs twice with different"):
         pubtator(parsed, PUBTATOR + PUBTATOR.replace("DiseaseClass", "Modifier"))
     merged = pubtator(parsed, PUBTATOR, ", types: {DiseaseClass: Modifier}")

@@ -14,6 +14,7 @@ import pytest
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import Draft, scaffold
+from biobench.data.sniff import DataFiles, Wanted, sniff
 from biobench.errors import DataFormatError, UsageError
 
 Rows = list[dict[str, Any]]
@@ -436,3 +437,25 @@ def test_a_folder_of_several_shapes_is_refused(tmp_path):
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "both" / "test.csv")
     with pytest.raises(DataFormatError, match=r"is no parquet file, as test\.csv is"):
         scaffold(tmp_path / "both", "made")
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        ("", "is empty", "leave it out"),
+        (
+            "__label__flu cough\n__label__cold fever\n",
+            "labelled text of fastText",
+            "a tab and TEXT",
+        ),
+        ("flu|cough and fever\ncold|a runny nose\n", "two parts joined by |", "write a tab"),
+    ],
+)
+def test_a_foreign_shape_is_named_with_the_way_out(content, message, hint, tmp_path):
+    file = tmp_path / "train.txt"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(DataFormatError) as caught:
+        sniff(DataFiles({"all": [file]}), Wanted())
+    assert message in str(caught.value)
+    assert str(file) in str(caught.value)
+    assert hint in caught.value.hint

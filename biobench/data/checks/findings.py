@@ -67,6 +67,8 @@ def audit_gold(
     query are no mistake.
     """
     read = [*_quotes(documents)]
+    repeated = _remarked(documents, "repeated")
+    read.append(("repeated", repeated, "documents that a file holds once more, read once"))
     if spec.is_ner:
         read += [*_dropped(documents), *_edges(documents)]
     if is_numeric(spec.type) or traits_of(spec.type).ranked:
@@ -174,14 +176,14 @@ def _edges(documents: Splits) -> Iterator[Cases]:
 
 
 def _quotes(documents: Splits) -> Iterator[Cases]:
-    places = [
-        remark.about
-        for name in SPLITS
-        for d in documents[name]
-        for remark in d.remarks
-        if remark.finding == "quotes"
-    ]
-    yield "quotes", places, "rows whose quoted field goes on over several lines"
+    rows = _remarked(documents, "quotes")
+    yield "quotes", rows, "rows whose quoted field goes on over several lines"
+
+
+def _remarked(documents: Splits, finding: str) -> list[str]:
+    """What the readers remarked of this kind, over all splits."""
+    remarks = [remark for name in SPLITS for d in documents[name] for remark in d.remarks]
+    return [remark.about for remark in remarks if remark.finding == finding]
 
 
 _TWINS = str.maketrans(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -12,7 +13,7 @@ from pydantic import field_validator
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.standoff import Mention, RawDocument, check_surface
-from biobench.schema.document import Document, Span
+from biobench.schema.document import Document, Remark, Span
 from biobench.schema.source import later, one_group
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
@@ -62,26 +63,35 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
                     label = None if match is None else match[1]
                 if label is not None:
                     spans.add(Span(mention.start, mention.end, place.at(mention.line).label(label)))
-            yield place.at(raw.line).document(raw.id, raw.text, spans=tuple(sorted(spans)))
+            remarks = tuple(Remark("repeated", raw.id) for _ in range(raw.repeats))
+            document = place.at(raw.line).document(
+                raw.id, raw.text, spans=tuple(sorted(spans)), remarks=remarks
+            )
+            yield document
 
 
 def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
     """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at
-    its offsets.
+    its offsets. A document that stands there twice is read once, and knows so.
     """
-    seen: dict[str, tuple[str, list[tuple[int, int, str]]]] = {}
+    documents: dict[str, RawDocument] = {}
     for filled, lines in groupby(read_lines(place.path), key=lambda line: bool(line[1].strip())):
         if not filled:
             continue
         raw = _document(place, list(lines))
-        content = (raw.text, [(m.start, m.end, m.label) for m in raw.mentions])
-        known = seen.setdefault(raw.id, content)
-        if known != content:
+        earlier = documents.setdefault(raw.id, raw)
+        if earlier is raw:
+            continue
+        if _content(earlier) != _content(raw):
             raise place.at(raw.line).bad(
                 "document {} occurs twice with different content", "keep one", raw.id
             )
-        if known is content:
-            yield raw
+        documents[raw.id] = replace(earlier, repeats=earlier.repeats + 1)
+    yield from documents.values()
+
+
+def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
+    return raw.text, [(m.start, m.end, m.label) for m in raw.mentions]
 
 
 def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:

@@ -64,6 +64,8 @@ class RawDocument:
     line: int = 1
     group: str = ""
     """What its units belong to."""
+    repeats: int = 0
+    """How often its file holds it once more."""
 
 
 def squeezed(text: str) -> str:

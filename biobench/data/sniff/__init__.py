@@ -11,6 +11,7 @@ from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted
 from biobench.data.sniff.brat import brat_texts
 from biobench.data.sniff.chemprot import chemprot_tables
 from biobench.data.sniff.delimited import delimited_rows
+from biobench.data.sniff.foreign import foreign_lines
 from biobench.data.sniff.objects import json_objects, parquet_tables
 from biobench.data.sniff.pubtator import pubtator_blocks
 from biobench.data.sniff.tokens import token_lines
@@ -27,6 +28,7 @@ DETECTORS: tuple[Detector, ...] = (
     xml_documents,
     pubtator_blocks,
     chemprot_tables,
+    foreign_lines,
     token_lines,
     delimited_rows,
 )
