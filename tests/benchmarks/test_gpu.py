@@ -187,7 +187,7 @@ def measurements(setting):
     for call in (sound, deaf):
         kernel = Kernel("torch", call)
         yield "fine-tuning", lambda k=kernel: fine_tuning_errors(setting, BASE, k)
-        yield "causal", lambda k=kernel: pretraining_errors(setting, BASE, True, [k], None)
+        yield "causal", lambda k=kernel: pretraining_errors(setting, BASE, True, k)
 """
     tiny = Setting("cpu", True, setting.out, setting.work)
     lines = run_steps([step(setting, "proof", source)], tiny, minutes=10)
