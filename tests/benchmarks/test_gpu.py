@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import typer
 
 from tests.benchmarks.gpu import __main__ as script
 from tests.benchmarks.gpu import steps
@@ -134,7 +135,7 @@ def test_a_call_that_is_asked_to_stop_ends_its_step(setting: Setting, tmp_path: 
         "from tests.benchmarks.gpu.steps import Step\n"
         f"script.STEPS = (Step('endless', 60, {given.module!r}),)\n"
         f"sys.argv[1:] = ['--out', {str(setting.out)!r}]\n"
-        "raise SystemExit(script.main())"
+        "script.typer.run(script.main)"
     )
     process = subprocess.Popen([sys.executable, "-c", call], cwd=ROOT, stderr=subprocess.PIPE)
     descriptor = os.pidfd_open(int(pid.read_text()))
@@ -145,15 +146,20 @@ def test_a_call_that_is_asked_to_stop_ends_its_step(setting: Setting, tmp_path: 
     assert Setting("cuda", False, setting.out, setting.work).results() == {}
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_a_step_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ({"out": ROOT / "README.md" / "out"}, "Not a directory; give a folder"),
+        ({"only": "machine,sed"}, "unknown step sed; there are machine, correct"),
+        ({"device": "cpu"}, "--device cpu --tiny"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_a_step_runs(
+    words: dict[str, Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr("sys.argv", ["gpu", "--out", str(tmp_path / "file" / "out")])
     monkeypatch.setattr(script, "run_steps", lambda *_, **__: pytest.fail("a step ran"))
-    with pytest.raises(SystemExit, match="2"):
-        script.main()
-    assert "file/out: Not a directory; give a folder" in capsys.readouterr().err
+    with pytest.raises(typer.BadParameter, match=reason):
+        script.main(**{"out": tmp_path, **words})
 
 
 def test_what_a_step_started_ends_with_it(setting: Setting) -> None:

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-import transformers
 from torch import Tensor, nn
-from transformers import AutoConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
-from trainer.model import attention, objectives
-from trainer.model.families import family_of
+from trainer.model import objectives
 from trainer.model.loss import IGNORE
-from trainer.model.network import Trainee
+from trainer.model.network import Trainee, build_model, make_config
 from trainer.model.objectives import Targets, Vocabulary
+from trainer.model.tokens import ROLES
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Optimizer, Recipe
@@ -44,22 +43,9 @@ def build(shape: dict[str, Any]) -> PreTrainedModel:
     """A model of `shape` (config fields) with the same random weights each time and the windowed
     attention.
     """
-    fields = dict(shape)
-    kind = fields.pop("model_type")
-    ids = (
-        "pad_token_id",
-        "bos_token_id",
-        "eos_token_id",
-        "cls_token_id",
-        "sep_token_id",
-        "mask_token_id",
-    )
+    ids = {f"{role}_token_id": 0 for role in ROLES}
     torch.manual_seed(0)
-    config = AutoConfig.for_model(kind, **fields, **dict.fromkeys(ids, 0))
-    model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
-        config, attn_implementation=attention.NAME, dtype=torch.float32
-    )
-    return model
+    return build_model(make_config({**shape, **ids}))
 
 
 def make_batches(

@@ -182,24 +182,17 @@ def dropout_error(setting: Setting, kernel: Kernel | None) -> dict[str, Any]:
     """Of the mean of many draws against no dropout, which it tends to; and of its gradient."""
     device, lengths = torch.device(setting.device), [60, 5, 90]
     generator = torch.Generator().manual_seed(0)
-    size = (1, 4, sum(lengths), 64)
-    rows = [torch.randn(size, generator=generator).to(device).bfloat16() for _ in range(3)]
-    value = rows[2].requires_grad_()
+    states = torch.randn(3, 1, 4, sum(lengths), 64, generator=generator)
+    query, key, value = states.to(device).bfloat16().requires_grad_()
     layout = packed.Layout(lengths, device, only(kernel))
 
     def attended(rate: float) -> Pair:
         with packed.packed(layout):
-            out, _ = packed._packed_attention(nn.Identity(), *rows[:2], value, None, dropout=rate)
+            out, _ = packed._packed_attention(nn.Identity(), query, key, value, None, dropout=rate)
         (slope,) = torch.autograd.grad(out.float().square().sum(), value)
         return out.detach().double().cpu(), slope.double().cpu()
 
-    exact, draws = attended(0.0), [attended(0.1) for _ in range(DRAWS)]
-    same = []
-    for _ in range(2):
-        torch.manual_seed(3)
-        same.append(attended(0.1)[0])
+    draws = [attended(0.1) for _ in range(DRAWS)]
     mean, slope = (torch.stack(values).mean(0) for values in zip(*draws, strict=True))
-    errors = relative_errors("mean ", (mean, slope), exact)
-    repeats = torch.equal(*same)
-    sound = repeats and all(error < LARGEST_MEAN for error in errors.values())
-    return {**errors, "same_draws": repeats, "sound": sound}
+    errors = relative_errors("mean ", (mean, slope), attended(0.0))
+    return {**errors, "sound": max(errors.values()) < LARGEST_MEAN}

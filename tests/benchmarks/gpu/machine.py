@@ -53,7 +53,6 @@ def versions(device: torch.device) -> dict[str, Any]:
         properties = torch.cuda.get_device_properties(device)
         found["card"] = properties.name
         found["gib"] = round(properties.total_memory / 2**30, 1)
-        found["multiprocessors"] = properties.multi_processor_count
         found["cuda"] = torch.version.cuda
         found["cudnn"] = torch.backends.cudnn.version()
     return found
