@@ -115,6 +115,12 @@ def test_a_second_call_goes_on_and_only_repeats_what_is_named_and_not_done(
     assert [line["step"] for line in stored(setting)][4:] == ["broken"]
 
 
+def test_a_step_that_is_named_alone_may_take_all_the_time_that_is_left(setting: Setting) -> None:
+    slow = step(setting, "slow", ROWS, seconds=0.01)  # less than an interpreter takes to begin
+    assert run_steps([slow], setting, minutes=5)["slow"]["status"] == "timed out"
+    assert run_steps([slow], setting, minutes=5, only=["slow"])["slow"]["status"] == "done"
+
+
 def test_a_line_that_a_kill_cut_off_costs_its_step_alone(setting: Setting) -> None:
     done, cut = step(setting, "done", ROWS), step(setting, "cut", ROWS)
     run_steps([done], setting, minutes=5)

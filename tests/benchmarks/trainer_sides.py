@@ -46,15 +46,19 @@ def build(shape: dict[str, Any]) -> PreTrainedModel:
     return build_model(make_config({**shape, **ids}))
 
 
+def vocabulary_of(rows: int) -> Vocabulary:
+    """The ids of a model with so many rows, of which the first are special."""
+    special = np.arange(rows) < _SPECIAL
+    return Vocabulary(end=3, mask=4, special=special, ordinary=np.flatnonzero(~special))
+
+
 def make_batches(
     objective: str, count: int, windows: int, length: int, vocabulary: int, masking: Masking
 ) -> list[Targets]:
     """`count` batches of random tokens, the same each time: `windows` of `length` tokens, with
     their targets.
     """
-    special = np.zeros(vocabulary, dtype=bool)
-    special[:_SPECIAL] = True
-    words = Vocabulary(end=3, mask=4, special=special, ordinary=np.arange(_SPECIAL, vocabulary))
+    words = vocabulary_of(vocabulary)
     state = np.random.RandomState(0)
     made: list[Targets] = []
     for number in range(count):

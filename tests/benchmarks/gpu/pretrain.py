@@ -19,12 +19,12 @@ from torch.nn.attention import SDPBackend
 from tests.benchmarks.gpu.clock import Clock, Train, forget, measure
 from tests.benchmarks.gpu.flex import flex_kernel
 from tests.benchmarks.gpu.machine import measured_flops
-from tests.benchmarks.gpu.material import BASE, IDS, LARGE, SPECIAL, shape
+from tests.benchmarks.gpu.material import BASE, LARGE, SPECIAL, shape
 from tests.benchmarks.gpu.setting import Measurement, Setting
+from tests.benchmarks.trainer_sides import vocabulary_of
 from trainer.cost.flops import peak_of, phase_cost
 from trainer.model import attention
 from trainer.model.network import build_model, make_config
-from trainer.model.objectives import Vocabulary
 from trainer.recipe.library import load_recipe
 from trainer.train.batches import Batches
 from trainer.train.distributed import World, fast_products
@@ -96,11 +96,8 @@ def steps_by(
         training = prepare(recipe, index, model, None, world)
     training.module.compiled_loss &= loss_compiled
     rows = model.config.vocab_size
-    special = np.arange(rows) < len(SPECIAL)
-    end, mask = IDS["sep_token_id"], SPECIAL.index("<mask>")
-    words = Vocabulary(end, mask, special, np.flatnonzero(~special))
     corpus: Any = SimpleNamespace(train=RandomWindows(length, rows))
-    batches = Batches(recipe, index, corpus, words, world, fixed=True)
+    batches = Batches(recipe, index, corpus, vocabulary_of(rows), world, fixed=True)
     steps, rate = setting.pick(12, 4), recipe.optimizer.learning_rate
     notes: dict[str, Any] = {"paths": training.kernels}
 
