@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.cli_make import Run, call
+
 os.environ.pop(
     "COLUMNS", None
 )  # parallel workers are given 80; what is printed to a pipe has no width
@@ -40,6 +42,27 @@ def data_dir() -> Path:
 def fixtures() -> Path:
     """The small fixture files of the tests."""
     return ROOT / "tests" / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random encoder that no test changes."""
+    from tests.helpers.tiny import make_tiny_encoder
+
+    return make_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+def biobench(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Run:
+    """`biobench(ARGUMENTS)` in this process, in an empty folder, without the environment's data
+    folder.
+    """
+    monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
+    monkeypatch.delenv("BIOBENCH_RESULTS_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: call(monkeypatch, capfd, *arguments)
 
 
 @pytest.fixture(autouse=True)

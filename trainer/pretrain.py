@@ -43,7 +43,7 @@ from trainer.train.checkpoint import (
     read_progress,
     save_checkpoint,
 )
-from trainer.train.distributed import StoppedError, World, determinism
+from trainer.train.distributed import StoppedError, World, determinism, fast_products
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase, prepare
 from trainer.train.progress import Listener, Metrics, Tick
@@ -109,6 +109,7 @@ def pretrain(run: State, *, resume: bool) -> PretrainingResult:
         if run.world.first:
             stack.enter_context(claimed(run.out))
         stack.enter_context(attention.preferred(run.world.device))
+        stack.enter_context(fast_products(run.world.device))
         stack.enter_context(determinism(run.recipe.engine.deterministic))
         try:
             _setup(run, resume=resume)
@@ -132,8 +133,6 @@ def _setup(run: State, *, resume: bool) -> None:
     recipe, world, out = run.recipe, run.world, run.out
     world.same(recipe_hash(recipe), "the recipe")
     recipe.check_shares(world.size, "processes")
-    if world.device.type == "cuda":
-        torch.set_float32_matmul_precision("high")
     if world.first:
         open_run(recipe, out, resume=resume)
     world.barrier()

@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from shutil import which
 from typing import Any
 
+import numpy as np
 import torch
 import typer
 
@@ -42,6 +43,7 @@ from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
 from biobench.schema.task import parse_seeds
 from biobench.stats import Estimand, mean_test
+from biobench.stats.types import FloatArray
 from tests.benchmarks.hf_trainer import TYPES, train_peer
 
 OURS, CPU = "biobench", torch.device("cpu")
@@ -99,13 +101,6 @@ class SpeedRatio:
     difference: float
     interval: tuple[float, float] | None
 
-    @property
-    def as_good(self) -> bool | None:
-        """Whether the noise of seeds explains a score below ours; None where one seed tells nothing
-        of noise.
-        """
-        return None if self.interval is None else self.interval[1] >= 0.0
-
 
 def contenders() -> dict[str, dict[str, Any] | None]:
     """Name to arguments of the HF Trainer; None is our engine.
@@ -145,7 +140,7 @@ def compare_speed(
             f"--task {work.task} is of type {kind}", hint=f"give a task of type {', '.join(TYPES)}"
         )
     every = list(contenders().items())
-    results: dict[str, list[Figures]] = {name: [] for name, _ in every}
+    results: dict[str, list[Figures]] = {name: [] for name in contenders()}
     for turn in range(rounds):
         start = turn % len(every)
         for name, flags in every[start:] + every[:start]:
@@ -159,21 +154,24 @@ def compare_speed(
 
 def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> SpeedRatio:
     def over(field: str) -> float:
-        return statistics.median(
-            getattr(t, field) / getattr(o, field) for t, o in zip(theirs, ours, strict=True)
-        )
+        pairs = zip(theirs, ours, strict=True)
+        return statistics.median(getattr(t, field) / getattr(o, field) for t, o in pairs)
 
-    def by_seed(rounds: Sequence[Figures]) -> list[float]:
-        return [
-            statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)
-        ]
+    def by_seed(rounds: Sequence[Figures]) -> FloatArray:
+        return np.mean([figures.scores for figures in rounds], axis=0)
 
-    scores, seconds = by_seed(theirs), statistics.median(f.wall_seconds for f in theirs)
-    ratios = map(over, ("wall_seconds", "cpu_seconds", "peak_memory_bytes"))
-    gaps = [their - our for their, our in zip(scores, by_seed(ours), strict=True)]
-    test = mean_test(gaps, estimand=Estimand.NEW_SEEDS)
-    interval = None if test.interval is None else (test.interval.low, test.interval.high)
-    return SpeedRatio(name, *ratios, seconds, statistics.fmean(scores), test.estimate, interval)
+    scores = by_seed(theirs)
+    test = mean_test(scores - by_seed(ours), estimand=Estimand.NEW_SEEDS)
+    return SpeedRatio(
+        name,
+        wall=over("wall_seconds"),
+        cpu=over("cpu_seconds"),
+        memory=over("peak_memory_bytes"),
+        wall_seconds=statistics.median(figures.wall_seconds for figures in theirs),
+        score=float(scores.mean()),
+        difference=test.estimate,
+        interval=None if test.interval is None else (test.interval.low, test.interval.high),
+    )
 
 
 def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
@@ -225,59 +223,18 @@ def main(
     rounds: int = 3,
     threads: int | None = None,
     offline: bool = False,
-    json_only: bool = False,
 ) -> None:
-    """Let the contenders fine-tune for so many rounds and print a line each."""
+    """Let the contenders fine-tune for so many rounds; print each result and then the ratios."""
     quiet_libraries()
     count = threads or torch.get_num_threads()
-    work = Work(
-        model,
-        task,
-        data_dir,
-        documents,
-        epochs,
-        tuple(parse_seeds(seeds)),
-        count,
-        offline=offline,
-    )
+    work = Work(model, task, data_dir, documents, epochs, tuple(parse_seeds(seeds)), count, offline)
 
     def report(turn: int, figures: Figures) -> None:
-        scores = " ".join(f"{100 * score:.1f}" for score in figures.scores)
-        typer.echo(
-            f"{turn} {figures.contender}: {figures.wall_seconds:.1f} s, CPU "
-            f"{figures.cpu_seconds:.1f} s, "
-            f"peak {figures.peak_memory_bytes / 2**20:,.0f} MiB, micro F1 {scores}",
-            err=True,
-        )
+        typer.echo(f"round {turn}: {asdict(figures)}", err=True)
 
     typer.echo(f"load of the machine at the start: {machine_load()}, {count} threads", err=True)
     ratios = compare_speed(work, rounds, report=report)
-    fastest, *_ = others = sorted((r for r in ratios if r.contender != OURS), key=lambda r: r.wall)
-    best = next((r for r in others if r.as_good), None)
-    if json_only:
-        names = {"best_at_our_score": best and best.contender, "fastest": fastest.contender}
-        print_json({"ratios": [asdict(r) for r in ratios], **names})
-        return
-    for r in ratios:
-        over = ""
-        if r.interval is not None and r.contender != OURS:
-            low, high = (100 * end for end in r.interval)
-            over = (
-                f" ({100 * r.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, "
-                f"paired by seed)"
-            )
-        typer.echo(
-            f"{r.contender}: {r.wall_seconds:.1f} s; of ours: wall {r.wall:.2f}, CPU {r.cpu:.2f}, "
-            f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{over}"
-        )
-    shown = "none" if best is None else f"{best.contender}, {best.wall:.2f} times our wall time"
-    if fastest.interval is None:
-        shown = "not known from one seed; give several, such as --seeds 42-46"
-    typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
-    typer.echo(
-        f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our "
-        f"wall time"
-    )
+    print_json([asdict(ratio) for ratio in sorted(ratios, key=lambda ratio: ratio.wall)])
 
 
 if __name__ == "__main__":

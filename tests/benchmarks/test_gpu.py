@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import typer
 
 from tests.benchmarks.gpu import __main__ as script
 from tests.benchmarks.gpu import steps
@@ -114,6 +115,12 @@ def test_a_second_call_goes_on_and_only_repeats_what_is_named_and_not_done(
     assert [line["step"] for line in stored(setting)][4:] == ["broken"]
 
 
+def test_a_step_that_is_named_alone_may_take_all_the_time_that_is_left(setting: Setting) -> None:
+    slow = step(setting, "slow", ROWS, seconds=0.01)  # less than an interpreter takes to begin
+    assert run_steps([slow], setting, minutes=5)["slow"]["status"] == "timed out"
+    assert run_steps([slow], setting, minutes=5, only=["slow"])["slow"]["status"] == "done"
+
+
 def test_a_line_that_a_kill_cut_off_costs_its_step_alone(setting: Setting) -> None:
     done, cut = step(setting, "done", ROWS), step(setting, "cut", ROWS)
     run_steps([done], setting, minutes=5)
@@ -134,7 +141,7 @@ def test_a_call_that_is_asked_to_stop_ends_its_step(setting: Setting, tmp_path: 
         "from tests.benchmarks.gpu.steps import Step\n"
         f"script.STEPS = (Step('endless', 60, {given.module!r}),)\n"
         f"sys.argv[1:] = ['--out', {str(setting.out)!r}]\n"
-        "raise SystemExit(script.main())"
+        "script.typer.run(script.main)"
     )
     process = subprocess.Popen([sys.executable, "-c", call], cwd=ROOT, stderr=subprocess.PIPE)
     descriptor = os.pidfd_open(int(pid.read_text()))
@@ -145,15 +152,20 @@ def test_a_call_that_is_asked_to_stop_ends_its_step(setting: Setting, tmp_path: 
     assert Setting("cuda", False, setting.out, setting.work).results() == {}
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_a_step_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ({"out": ROOT / "README.md" / "out"}, "Not a directory; give a folder"),
+        ({"only": "machine,sed"}, "unknown step sed; there are machine, correct"),
+        ({"device": "cpu"}, "--device cpu --tiny"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_a_step_runs(
+    words: dict[str, Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr("sys.argv", ["gpu", "--out", str(tmp_path / "file" / "out")])
     monkeypatch.setattr(script, "run_steps", lambda *_, **__: pytest.fail("a step ran"))
-    with pytest.raises(SystemExit, match="2"):
-        script.main()
-    assert "file/out: Not a directory; give a folder" in capsys.readouterr().err
+    with pytest.raises(typer.BadParameter, match=reason):
+        script.main(**{"out": tmp_path, **words})
 
 
 def test_what_a_step_started_ends_with_it(setting: Setting) -> None:
@@ -187,7 +199,7 @@ def measurements(setting):
     for call in (sound, deaf):
         kernel = Kernel("torch", call)
         yield "fine-tuning", lambda k=kernel: fine_tuning_errors(setting, BASE, k)
-        yield "causal", lambda k=kernel: pretraining_errors(setting, BASE, True, [k], None)
+        yield "causal", lambda k=kernel: pretraining_errors(setting, BASE, True, k)
 """
     tiny = Setting("cpu", True, setting.out, setting.work)
     lines = run_steps([step(setting, "proof", source)], tiny, minutes=10)

@@ -1,6 +1,4 @@
-"""What the speed comparison measures: the toy recipe's step, by us, by the HF Trainer, and without
-the loss.
-"""
+"""What the speed comparison measures: the toy recipe's step, by us and by the HF Trainer."""
 
 from __future__ import annotations
 
@@ -12,15 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-import transformers
 from torch import Tensor, nn
-from transformers import AutoConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
-from trainer.model import attention, objectives
-from trainer.model.families import family_of
+from trainer.model import objectives
 from trainer.model.loss import IGNORE
-from trainer.model.network import Trainee
+from trainer.model.network import Trainee, build_model, make_config
 from trainer.model.objectives import Targets, Vocabulary
+from trainer.model.tokens import ROLES
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Optimizer, Recipe
@@ -44,22 +41,15 @@ def build(shape: dict[str, Any]) -> PreTrainedModel:
     """A model of `shape` (config fields) with the same random weights each time and the windowed
     attention.
     """
-    fields = dict(shape)
-    kind = fields.pop("model_type")
-    ids = (
-        "pad_token_id",
-        "bos_token_id",
-        "eos_token_id",
-        "cls_token_id",
-        "sep_token_id",
-        "mask_token_id",
-    )
+    ids = {f"{role}_token_id": 0 for role in ROLES}
     torch.manual_seed(0)
-    config = AutoConfig.for_model(kind, **fields, **dict.fromkeys(ids, 0))
-    model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
-        config, attn_implementation=attention.NAME, dtype=torch.float32
-    )
-    return model
+    return build_model(make_config({**shape, **ids}))
+
+
+def vocabulary_of(rows: int) -> Vocabulary:
+    """The ids of a model with so many rows, of which the first are special."""
+    special = np.arange(rows) < _SPECIAL
+    return Vocabulary(end=3, mask=4, special=special, ordinary=np.flatnonzero(~special))
 
 
 def make_batches(
@@ -68,9 +58,7 @@ def make_batches(
     """`count` batches of random tokens, the same each time: `windows` of `length` tokens, with
     their targets.
     """
-    special = np.zeros(vocabulary, dtype=bool)
-    special[:_SPECIAL] = True
-    words = Vocabulary(end=3, mask=4, special=special, ordinary=np.arange(_SPECIAL, vocabulary))
+    words = vocabulary_of(vocabulary)
     state = np.random.RandomState(0)
     made: list[Targets] = []
     for number in range(count):
@@ -83,32 +71,16 @@ def make_batches(
     return made
 
 
-class Bare(Trainee):
-    """The same step without projection and loss."""
-
-    def forward(
-        self,
-        input_ids: Tensor,
-        positions: Tensor,
-        targets: Tensor,
-        *,
-        causal: bool,
-        **unused: Tensor | None,
-    ) -> Tensor:
-        return self.hidden(input_ids, causal=causal).sum()
-
-
 def ours(
     model: PreTrainedModel,
     batches: list[Targets],
     after: Callable[[float | None], None],
     *,
     causal: bool,
-    kind: type[Trainee],
     optimizer: Optimizer,
 ) -> None:
     """Our step over `batches`; `after` is called after each, with the loss of the first one."""
-    module, adam = kind(model).train(), make_optimizer(model, optimizer)
+    module, adam = Trainee(model).train(), make_optimizer(model, optimizer)
     for number, batch in enumerate(batches):
         set_rate(adam, optimizer.learning_rate)
         arguments = map(torch.from_numpy, (batch.inputs, batch.positions, batch.targets))

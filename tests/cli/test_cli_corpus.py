@@ -57,26 +57,24 @@ def text(biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("text")
 def test_a_corpus_is_built_looked_at_and_trained_on(biobench):
-    folder = Path(
-        biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok().out.partition(":")[0]
-    )
+    folder = Path(biobench("corpus build toy_detour", *SETS, "--quiet").ok().out.partition(":")[0])
     assert folder.parent == Path("runs/corpora")
-    rows = biobench("corpus", "stats", folder, "--json").json()
+    rows = biobench("corpus stats", folder, "--json").json()
     assert [(r["source"], r["documents"], r["removed"]) for r in rows] == [
         ("own", 60, 0),
         ("more", 20, 0),
     ]
     assert rows[0]["tokens"] >= rows[0]["trained on"] > 1000
-    table = biobench("corpus", "stats", folder).out.splitlines()
+    table = biobench("corpus stats", folder).out.splitlines()
     assert len(table) == 4
     assert all(len(line) <= 80 for line in table)
-    inspect = partial(biobench, "corpus", "inspect", folder)
+    inspect = partial(biobench, "corpus inspect", folder)
     assert "all shards are whole" in inspect().out
     assert len(inspect("--window", 0).out.split()) == 48
     assert "no window 100000" in inspect("--window", 100000).refusal()
 
     before = {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")}
-    biobench("pretrain", "toy_detour", *SETS, "--quiet").ok()
+    biobench("pretrain toy_detour", *SETS, "--quiet").ok()
     assert {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")} == before, (
         "pretrain took it as it was"
     )
@@ -97,12 +95,12 @@ def test_a_build_that_is_stopped_goes_on(biobench, monkeypatch):
     monkeypatch.setattr(tokenised, "ALONE", 100)
     asked: list[int] = []
     monkeypatch.setattr(stop.StopFlag, "__call__", lambda _: (asked.append(1), len(asked) == 4)[1])
-    said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
+    said = biobench("corpus build toy_detour", *SETS, "--quiet")
     assert said.status == 75
     assert "continues" in said.err
     (journal,) = Path("runs/corpora").glob("*.parts/journal.jsonl")
     assert len(journal.read_text().splitlines()) == 3
-    biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok()
+    biobench("corpus build toy_detour", *SETS, "--quiet").ok()
 
 
 @pytest.fixture
@@ -122,7 +120,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def pretrain(biobench: Run, out: str, *more: str) -> Path:
     """A toy checkpoint trained on the text; its model folder."""
-    biobench("pretrain", "toy_detour", *FEW, "--out", out, "--data-dir", "data", *more).ok()
+    biobench("pretrain toy_detour", *FEW, "--out", out, "--data-dir data", *more).ok()
     return Path(out) / "model"
 
 
@@ -130,11 +128,7 @@ def run(biobench: Run, model: Path, seeds: str = "1-2") -> None:
     biobench(
         "run",
         model,
-        "--task",
-        "diamed",
-        "--data-dir",
-        "data",
-        "--seeds",
+        "--task diamed --data-dir data --seeds",
         seeds,
         "--no-gate",
         *FAST[2:],
@@ -142,7 +136,7 @@ def run(biobench: Run, model: Path, seeds: str = "1-2") -> None:
 
 
 def overlap(biobench: Run, text: str | Path, *more: str | Path, task: str = "diamed") -> Said:
-    return biobench("analyze", "overlap", text, "--task", task, "--data-dir", "data", *more)
+    return biobench("analyze overlap", text, "--task", task, "--data-dir data", *more)
 
 
 def seen() -> set[int]:
@@ -173,15 +167,15 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
             "fresh weights",
         )
 
-    row = next(r for r in biobench("report", "--format", "json").json() if r["source"] == "run")
+    row = next(r for r in biobench("report --format json").json() if r["source"] == "run")
     documents = rows["test"]["documents"]
     assert (row["contamination"]["test"]["seen"], row["contamination"]["test"]["documents"]) == (
         LEAKED,
         documents,
     )
-    markdown = biobench("report", "--format", "md").out
+    markdown = biobench("report --format md").out
     assert "†" in next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
-    for page in (markdown.replace("\\", ""), biobench("report", "--format", "html").out):
+    for page in (markdown.replace("\\", ""), biobench("report --format html").out):
         assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in page
 
     # a run made after the measurement has it from the start
@@ -265,7 +259,7 @@ def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(
     secret = load_data(load_task("meddialog_fr"), tmp_path / "other").test[0].reading
     with (tmp_path / "text.jsonl").open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"text": f"{secret} {secret}"}) + "\n")
-    start = ("pretrain", "toy_detour", *FEW, "--out", "half", "--data-dir", data, "--require-tasks")
+    start = ("pretrain", "toy_detour", *FEW, "--out half --data-dir", data, "--require-tasks")
     for required, absent in (
         ("diamed,meddialog_fr", "meddialog_fr"),
         ("all", "meddialog_fr"),

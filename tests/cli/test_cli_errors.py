@@ -22,7 +22,7 @@ CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(enco
 
 
 def test_validate_names_every_bad_spec_of_a_folder(biobench):
-    said = biobench("tasks", "validate", BAD, "--data-dir", BAD / "data", "--json")
+    said = biobench("tasks validate", BAD, "--data-dir", BAD / "data", "--json")
     assert said.status == 2
     assert {Path(r["path"]).name for r in said.json() if not r["valid"]} == {
         c["spec"] for c in CASES
@@ -32,74 +32,74 @@ def test_validate_names_every_bad_spec_of_a_folder(biobench):
         assert (
             place
             in biobench(
-                "run", "dummy", "--task", BAD / case["spec"], "--data-dir", BAD / "data"
+                "run dummy --task", BAD / case["spec"], "--data-dir", BAD / "data"
             ).refusal()
         )
 
 
 ARGUMENTS = [
-    (["run"], "Missing argument 'MODEL'", "biobench run --help"),
-    (["run", "TINY", "--sed", "1", "--task", "demo_ner"], "--sed", "biobench run --help"),
-    (["runn", "TINY"], "runn", "biobench --help"),
-    (["run", "TINY"], "no task is named", "--task"),
-    (["run", "TINY", "--task", "demo_nre"], "unknown task 'demo_nre'", "did you mean 'demo_ner'"),
+    ("run", "Missing argument 'MODEL'", "biobench run --help"),
+    ("run TINY --sed 1 --task demo_ner", "--sed", "biobench run --help"),
+    ("runn TINY", "runn", "biobench --help"),
+    ("run TINY", "no task is named", "--task"),
+    ("run TINY --task demo_nre", "unknown task 'demo_nre'", "did you mean 'demo_ner'"),
     (
-        ["run", "TINY", "--task", "nowhere.yaml"],
+        "run TINY --task nowhere.yaml",
         "there is no file 'nowhere.yaml'",
         "biobench tasks list",
     ),
-    (["run", "TINY", "--suite", "english"], "unknown suite 'english'", "en"),
-    (["run", "./no/such/model", "--task", "demo_ner"], "no such folder", "folder"),
+    ("run TINY --suite english", "unknown suite 'english'", "en"),
+    ("run ./no/such/model --task demo_ner", "no such folder", "folder"),
     (
-        ["run", "owner/no-such-model", "--task", "demo_ner", "--offline"],
+        "run owner/no-such-model --task demo_ner --offline",
         "owner/no-such-model",
         "check the name",
     ),
     (
-        ["run", "TINY", "--task", "demo_ner", "--seeds", "50-42"],
+        "run TINY --task demo_ner --seeds 50-42",
         "--seeds",
         "write 42-50, not 50-42",
     ),
-    (["run", "TINY", "--task", "demo_ner", "--limit", "0"], "--limit", "biobench run --help"),
-    (["run", "TINY", "--task", "demo_ner", "--limit", "x"], "--limit", "biobench run --help"),
-    (["run", "TINY", "--task", "demo_ner", "--device", "tpu"], "tpu", "cpu"),
-    (["run", "TINY", "--task", "demo_ner", "--parallel", "two"], "two", "auto"),
+    ("run TINY --task demo_ner --limit 0", "--limit", "biobench run --help"),
+    ("run TINY --task demo_ner --limit x", "--limit", "biobench run --help"),
+    ("run TINY --task demo_ner --device tpu", "tpu", "cpu"),
+    ("run TINY --task demo_ner --parallel two", "two", "auto"),
     (
-        ["run", "TINY", "--task", "demo_ner", "--set", "training.epoch=1"],
+        "run TINY --task demo_ner --set training.epoch=1",
         "unknown key 'epoch'",
         "epochs",
     ),
     (
-        ["run", "TINY", "--task", "demo_ner", "--set", "learning_rate=1"],
+        "run TINY --task demo_ner --set learning_rate=1",
         "learning_rate",
         "'training.learning_rate'?",
     ),
     (
-        ["run", "TINY", "--task", "demo_ner", "--set", "epoch=1"],
+        "run TINY --task demo_ner --set epoch=1",
         "epoch",
         "did you mean 'training.epochs'?",
     ),
     (
-        ["run", "TINY", "--task", "demo_ner", "--set", "max_length=64"],
+        "run TINY --task demo_ner --set max_length=64",
         "max_length",
         "'protocol.max_length'?",
     ),
     (
-        ["run", "TINY", "--task", "demo_ner", "--set", "training.epochs"],
+        "run TINY --task demo_ner --set training.epochs",
         "is not KEY=VALUE",
         "training.epochs=1",
     ),
-    (["tasks", "show", "demo_nre"], "unknown task 'demo_nre'", "demo_ner"),
-    (["tasks", "validate", "nowhere.yaml"], "nowhere.yaml", ""),
-    (["report", "--format", "pdf"], "pdf", ""),
-    (["rescore"], "results: there is no results folder", "--results-dir"),
+    ("tasks show demo_nre", "unknown task 'demo_nre'", "demo_ner"),
+    ("tasks validate nowhere.yaml", "nowhere.yaml", ""),
+    ("report --format pdf", "pdf", ""),
+    ("rescore", "results: there is no results folder", "--results-dir"),
     (
-        ["status", "--results-dir", "nowhere"],
+        "status --results-dir nowhere",
         "there is no results folder 'nowhere'",
         "--results-dir",
     ),
     (
-        ["rescore", "--results-dir", "nope", "--json"],
+        "rescore --results-dir nope --json",
         "there is no results folder 'nope'",
         "--results-dir",
     ),
@@ -107,17 +107,17 @@ ARGUMENTS = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words", "hint"), ARGUMENTS, ids=[" ".join(a) for a, _, _ in ARGUMENTS]
+    ("arguments", "words", "hint"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS]
 )
 def test_arguments_are_refused_in_one_line(arguments, words, hint, biobench, tiny, tmp_path):
-    said = biobench(*(str(tiny) if a == "TINY" else a for a in arguments))
+    said = biobench(arguments.replace("TINY", str(tiny)))
     assert words in said.refusal()
     assert hint in said.err.splitlines()[1]
     assert list(tmp_path.iterdir()) == [], "a refused command leaves nothing behind"
 
 
 def test_debug_shows_the_traceback(biobench):
-    said = biobench("tasks", "show", "demo_nre", "--debug")
+    said = biobench("tasks show demo_nre --debug")
     assert (said.status, "Traceback" in said.err) == (2, True)
     assert said.err.splitlines()[-1].startswith("hint: ")
 
@@ -133,7 +133,7 @@ def test_a_full_disk_behind_the_output_is_one_line():
 
 
 def test_a_damaged_record_is_named(biobench, tiny):
-    arguments = ("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
+    arguments = ("run", tiny, "--task demo_ner --seeds 1", *FAST)
     record = Path(biobench(*arguments, "--json").json()[0]["predictions"]).with_suffix(".json")
     record.write_text(record.read_text()[:100])
     said = biobench(*arguments)
@@ -144,22 +144,22 @@ def test_a_damaged_record_is_named(biobench, tiny):
     assert record.name in rescored.out + rescored.err
 
 
-NAMED: dict[str, tuple[str, ...]] = {
-    "model": ("run", "NAME", "--task", "demo_topic"),
-    "task": ("run", "dummy", "--task", "NAME"),
-    "data": ("run", "dummy", "--task", "gad", "--data-dir", "NAME"),
-    "against": ("run", "dummy", "--task", "demo_topic", "--against", "NAME"),
-    "results": ("report", "--results-dir", "NAME"),
-    "compare": ("compare", "own-encoder", "NAME"),
-    "errors": ("errors", "NAME", "--task", "gad"),
-    "export": ("export", "NAME"),
-    "verify": ("verify-submission", ".", "--against", "NAME"),
-    "recipe": ("pretrain", "NAME"),
-    "ledger": ("ledger", "NAME", "NAME"),
-    "new": ("tasks", "new", "NAME", "--id", "made"),
-    "fetch": ("data", "fetch", "NAME"),
-    "reproduce": ("reproduce", "NAME"),
-    "speed": ("speed", "NAME"),
+NAMED = {
+    "model": "run NAME --task demo_topic",
+    "task": "run dummy --task NAME",
+    "data": "run dummy --task gad --data-dir NAME",
+    "against": "run dummy --task demo_topic --against NAME",
+    "results": "report --results-dir NAME",
+    "compare": "compare own-encoder NAME",
+    "errors": "errors NAME --task gad",
+    "export": "export NAME",
+    "verify": "verify-submission . --against NAME",
+    "recipe": "pretrain NAME",
+    "ledger": "ledger NAME NAME",
+    "new": "tasks new NAME --id made",
+    "fetch": "data fetch NAME",
+    "reproduce": "reproduce NAME",
+    "speed": "speed NAME",
 }
 
 
@@ -170,7 +170,7 @@ def test_a_name_of_any_length_or_signs_is_refused_in_one_line(what, biobench, tm
     """
     save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
     for name in ("x" * 300, "\x1b]0;title\x07\x1b[31m", "a\u202eb", "a\udc80b"):
-        said = biobench(*(name if word == "NAME" else word for word in NAMED[what]))
+        said = biobench(*(name if word == "NAME" else word for word in NAMED[what].split()))
         assert said.status in (1, 2), said
         printed = said.out + said.err
         assert "Traceback" not in printed
@@ -192,8 +192,8 @@ def test_what_a_file_holds_is_shown_as_escapes():
 def writing(request: pytest.FixtureRequest, fixtures: Path) -> list[str]:
     """A writing that writes, without its --output."""
     if request.param == "report":
-        return ["report", "--format", "md"]
-    return ["tasks", "new", str(fixtures / "iob" / "train.tsv"), "--id", "made", "--force"]
+        return ["report", "--format md"]
+    return ["tasks", "new", str(fixtures / "iob" / "train.tsv"), "--id made --force"]
 
 
 @pytest.mark.parametrize("name", ["nowhere/x.md", f"{'x' * 300}.md"])
@@ -215,12 +215,12 @@ def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
     with monkeypatch.context() as patch:
         patch.setattr("biobench.core.files.os.fsync", full)
         assert (
-            biobench(*writing, "--output", "x.out").refusal()
+            biobench(*writing, "--output x.out").refusal()
             == "x.out cannot be written: No space left on device"
         )
     assert (tmp_path / "x.out").read_text() == "yesterday's"
     assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
-    biobench(*writing, "--output", "x.out").ok()
+    biobench(*writing, "--output x.out").ok()
     assert (tmp_path / "x.out").stat().st_size > 100
 
 
@@ -231,9 +231,9 @@ def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench, tmp_path):
     link.symlink_to(tmp_path / "behind.md")
     reader = threading.Thread(target=lambda: text.append(pipe.read_text()))
     reader.start()
-    biobench("export", "own-encoder", "--output", pipe).ok()
+    biobench("export own-encoder --output", pipe).ok()
     reader.join(timeout=60)
-    biobench("export", "own-encoder", "--output", link).ok()
+    biobench("export own-encoder --output", link).ok()
     assert pipe.is_fifo()
     assert link.is_symlink()
     assert text == [(tmp_path / "behind.md").read_text()]
@@ -243,9 +243,7 @@ def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench, tmp_path):
 def test_a_folder_for_the_models_is_refused_before_anything_is_trained(biobench, tmp_path):
     """Before, after the first run had been trained, and its state was the only thing left of it."""
     (tmp_path / "file").touch()
-    said = biobench(
-        "run", "dummy", "--task", "demo_topic", "--seeds", "1", *FAST, "--keep-model", "file/below"
-    )
+    said = biobench("run dummy --task demo_topic --seeds 1", *FAST, "--keep-model file/below")
     assert said.refusal().startswith("file/below: cannot be written: ")
     assert said.err.endswith("hint: check the path, or choose another --keep-model\n")
     assert "started" not in said.err
@@ -255,9 +253,7 @@ def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench, tiny, tmp_path):
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
     (run / "model").symlink_to(tiny)
-    rows = biobench(
-        "run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json"
-    ).json()
+    rows = biobench("run runs/mine --task demo_ner,demo_topic --seeds 1 --dry-run --json").json()
     assert [(r["task"], r["status"]) for r in rows] == [
         ("demo_ner", "planned"),
         ("demo_topic", "planned"),
@@ -269,7 +265,7 @@ def test_a_run_folder_names_its_model_in_results(biobench, tmp_path):
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}", encoding="utf-8")
     save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
-    biobench("export", "runs/mine", "--format", "bibtex").ok()
+    biobench("export runs/mine --format bibtex").ok()
 
 
 def test_the_sources_of_the_report_are_those_of_its_type():
@@ -283,9 +279,9 @@ def test_threads_are_set_before_the_command_begins(command, biobench, monkeypatc
         monkeypatch.setenv(name, "7")  # restored after the test
     before = torch.get_num_threads()
     try:
-        assert biobench(command, "no/such/folder/here", "--threads", "3", "--offline").status == 2
+        assert biobench(command, "no/such/folder/here", "--threads 3 --offline").status == 2
         assert os.environ["OMP_NUM_THREADS"] == "3"
         assert torch.get_num_threads() == 3
-        assert biobench(command, "org/m", "--threads", "0").status == 2
+        assert biobench(command, "org/m", "--threads 0").status == 2
     finally:
         torch.set_num_threads(before)

@@ -22,7 +22,7 @@ from tests.helpers.cli_make import FAST, Said
 from tests.helpers.launching import PATIENCE, Child
 from tests.kills.__main__ import wait_for_changes
 
-SHARED = ("--device", "cpu", "--parallel", "1", "--json", "--set")
+SHARED = "--device cpu --parallel 1 --json --set"
 
 
 def finished(results: Path) -> dict[Path, tuple[int, bytes]]:
@@ -35,16 +35,10 @@ def test_the_other_takes_over_from_a_killed_one(launcher, tiny, tmp_path):
     command = (
         "run",
         tiny,
-        "--task",
-        "demo_ner",
-        "--task",
-        "demo_topic",
-        "--seeds",
-        "1-3",
-        "--results-dir",
+        "--task demo_ner --task demo_topic --seeds 1-3 --results-dir",
         results,
     )
-    first, second = (launcher.start(*command, *SHARED, "training.epochs=1") for _ in range(2))
+    first, second = (launcher.start(*command, SHARED, "training.epochs=1") for _ in range(2))
     wait_for_changes(results, first, 4)
     with suppress(ProcessLookupError):  # it has just ended
         os.kill(first.pid, signal.SIGKILL)
@@ -64,15 +58,11 @@ def test_the_other_takes_over_from_a_killed_one(launcher, tiny, tmp_path):
 
 def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
     def one(results: Path, *more: str) -> list[str | Path]:
-        shared = ("--save-every", "0", *SHARED, "training.epochs=12", *more)
+        shared = ("--save-every 0", SHARED, "training.epochs=12", *more)
         return [
             "run",
             tiny,
-            "--task",
-            "demo_ner",
-            "--seeds",
-            "5",
-            "--results-dir",
+            "--task demo_ner --seeds 5 --results-dir",
             results,
             *shared,
         ]
@@ -122,7 +112,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
 @pytest.mark.parametrize(
     ("command", "remedy"),
     [
-        (("pretrain", "toy_detour", "--quiet", "--out"), "--resume continues"),
+        (("pretrain", "toy_detour", "--quiet --out"), "--resume continues"),
         (("demo", "--results-dir"), "`biobench demo` continues"),
     ],
 )
@@ -135,7 +125,7 @@ def test_pretraining_that_is_asked_to_stop_has_its_own_status(
     assert remedy in said.err.splitlines()[-1]
 
 
-TASKS = ("--task", "demo_ner", "--task", "demo_topic")
+TASKS = "--task demo_ner --task demo_topic"
 
 
 def wait_for(what: Callable[[], Any], child: Child) -> None:
@@ -147,10 +137,10 @@ def wait_for(what: Callable[[], Any], child: Child) -> None:
 
 
 def test_done_failed_and_stopped(biobench, tiny):
-    command = ("run", tiny, *TASKS, "--seeds", "1-2", *FAST)
+    command = ("run", tiny, TASKS, "--seeds 1-2", *FAST)
     assert biobench("status").out == "results: 0 done, 0 running, 0 failed, 0 stopped\n"
-    runs = biobench(*command, "--dry-run", "--json").json()
-    biobench("run", tiny, *TASKS[:2], "--seeds", "1", *FAST).ok()
+    runs = biobench(*command, "--dry-run --json").json()
+    biobench("run", tiny, "--task demo_ner --seeds 1", *FAST).ok()
     store = Store("results")
     failing, stopped, dead = runs[1:4]
     store.note_failure(failing["task"], failing["key"], 1.0, "the loss is not finite")
@@ -162,7 +152,7 @@ def test_done_failed_and_stopped(biobench, tiny):
     store.heartbeat_path(dead["task"], dead["key"]).write_bytes(elsewhere)
     old = time.time() - claims.STALE_SECONDS - 5
     os.utime(store.heartbeat_path(dead["task"], dead["key"]), (old, old))
-    state = biobench("status", "--json").json()
+    state = biobench("status --json").json()
     assert state["counts"] == {"done": 1, "running": 0, "failed": 1, "stopped": 2}
     assert [run["reason"] for run in state["runs"] if run["state"] == "failed"] == [
         "the loss is not finite"
@@ -185,23 +175,14 @@ def beats() -> list[Path]:
 def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
     biobench, launcher, tiny, tmp_path, workers
 ):
-    options = (
-        "--task",
-        "demo_topic",
-        "--seeds",
-        "1-2",
-        "--device",
-        "cpu",
-        "--set",
-        "training.epochs=4000",
-    )
-    where = ("--parallel", str(workers), "--no-gate", "--results-dir", tmp_path / "results")
+    options = ("--task demo_topic --seeds 1-2 --device cpu --set training.epochs=4000",)
+    where = ("--parallel", str(workers), "--no-gate --results-dir", tmp_path / "results")
     child = launcher.start("run", tiny, *options, *where)
     try:
         wait_for(lambda: len(beats()) == child.err.read_text().count("started") == workers, child)
         wait_for(lambda: all(claims.read_heartbeat(beat).step for beat in beats()), child)
         running = [
-            row for row in biobench("status", "--json").json()["runs"] if row["state"] == "running"
+            row for row in biobench("status --json").json()["runs"] if row["state"] == "running"
         ]
         assert [row["host"] for row in running if row["pid"] > 0] == [os.uname().nodename] * workers
         assert "since" in biobench("status").out
@@ -215,10 +196,10 @@ def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
     assert beats() == list(Path("results").glob("runs/*/*.json")) == []
     states = list(Path("results").glob("locks/*/*.state"))
     assert len(states) == workers, "saved at the signal: no five minutes have passed"
-    assert biobench("status", "--json").json()["counts"]["stopped"] == workers
+    assert biobench("status --json").json()["counts"]["stopped"] == workers
 
 
-ALL_RUNS = ("--task", "demo_ner", "--task", "demo_topic", "--seeds", "1-2", *FAST)
+ALL_RUNS = ("--task demo_ner --task demo_topic --seeds 1-2", *FAST)
 
 
 def statuses(said: Said) -> list[tuple[str, str | None]]:
@@ -258,11 +239,11 @@ def test_the_longest_runs_come_first_and_results_are_in_the_order_of_the_request
 
 
 def test_a_run_that_another_process_makes_is_waited_for_aloud(biobench, tiny, tmp_path, caplog):
-    run = biobench("run", tiny, *ALL_RUNS, "--dry-run", "--json").json()[-1]
+    run = biobench("run", tiny, *ALL_RUNS, "--dry-run --json").json()[-1]
     warned = threading.Event()
     caplog.handler.addFilter(lambda record: warned.set() or True)
     with elsewhere(run, tmp_path / "results", warned.is_set):
-        said = biobench("run", tiny, *ALL_RUNS, "--no-gate", "--json")
+        said = biobench("run", tiny, *ALL_RUNS, "--no-gate --json")
     assert statuses(said) == [("done", None)] * 4, said.err
     assert said.err.count("waiting for") == 1
     line = (
@@ -273,9 +254,9 @@ def test_a_run_that_another_process_makes_is_waited_for_aloud(biobench, tiny, tm
 
 
 def test_or_left_to_that_process(biobench, tiny, tmp_path):
-    run = biobench("run", tiny, *ALL_RUNS, "--dry-run", "--json").json()[-1]
+    run = biobench("run", tiny, *ALL_RUNS, "--dry-run --json").json()[-1]
     with elsewhere(run, tmp_path / "results"):
-        said = biobench("run", tiny, *ALL_RUNS, "--no-gate", "--no-wait", "--json").ok()
+        said = biobench("run", tiny, *ALL_RUNS, "--no-gate --no-wait --json").ok()
     assert statuses(said) == [("done", None)] * 3 + [("skipped", "another process makes it")]
     assert "waiting for" not in said.err
     assert statuses(biobench("run", tiny, *ALL_RUNS, "--json"))[-1] == ("done", None)
@@ -284,7 +265,7 @@ def test_or_left_to_that_process(biobench, tiny, tmp_path):
 def test_processes_of_one_start_make_a_forced_run_once(biobench, tiny):
     """A late worker, or one that was requeued, finds what the others have made."""
     biobench("run", tiny, *ALL_RUNS).ok()
-    forced = ("run", tiny, *ALL_RUNS, "--force", "--json", "--start-token")
+    forced = ("run", tiny, *ALL_RUNS, "--force --json --start-token")
     assert statuses(biobench(*forced, "17")) == [("done", None)] * 4
     assert (
         statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
@@ -295,8 +276,8 @@ def test_processes_of_one_start_make_a_forced_run_once(biobench, tiny):
 
 
 def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench, tiny):
-    wild = ("--set", "training.learning_rate=1e10", "--set", "training.max_grad_norm=1e30")
-    command = ("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, *wild, "--start-token")
+    wild = "--set training.learning_rate=1e10 --set training.max_grad_norm=1e30"
+    command = ("run", tiny, "--task demo_topic --seeds 1", *FAST, wild, "--start-token")
     assert ": started" in biobench(*command, "17").err
     again = biobench(*command, "17", "--json")
     assert (again.status, ": started" in again.err) == (1, False)

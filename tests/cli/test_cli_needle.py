@@ -14,7 +14,7 @@ from biobench.store import Store
 from tests.helpers.needle_make import needle_spec
 from tests.helpers.tiny import make_tiny_encoder
 
-FAST = ("--device", "cpu", "--parallel", "1")
+FAST = "--device cpu --parallel 1"
 
 
 def spec(
@@ -28,7 +28,7 @@ def spec(
 
 
 def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench, tiny, tmp_path):
-    arguments = (tiny, "--task", spec(tmp_path), "--seeds", "1,2", *FAST)
+    arguments = (tiny, "--task", spec(tmp_path), "--seeds 1,2", FAST)
     rows = biobench("needle", *arguments, "--json").json()
     assert [row["primary"] for row in rows] == ["accuracy"] * 2
     scores = rows[0]["scores"]
@@ -62,16 +62,14 @@ def test_all_lengths_to_8192_tokens_run_in_bounded_memory(biobench, tmp_path, mo
     model = make_tiny_encoder(tmp_path / "long", 8192)
     lengths = (512, 1024, 2048, 4096, 8192)
     # What is loaded and made once by any run is no part of what the lengths cost.
-    biobench(
-        "needle", model, "--task", spec(tmp_path), "--seeds", "1", "--results-dir", "warm", *FAST
-    )
+    biobench("needle", model, "--task", spec(tmp_path), "--seeds 1 --results-dir warm", FAST)
     before, cpu = (
         int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"),
         torch.device("cpu"),
     )
     reset_peak_memory(cpu)
     said = biobench(
-        "needle", model, "--task", spec(tmp_path, lengths, 1500, 10, 10, 10), "--seeds", "1", *FAST
+        "needle", model, "--task", spec(tmp_path, lengths, 1500, 10, 10, 10), "--seeds 1", FAST
     ).ok()
     grown = peak_memory_bytes(cpu) - before
     (held,) = needle_grids(tmp_path / "results")

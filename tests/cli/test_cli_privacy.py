@@ -44,12 +44,12 @@ def silent(said: Said) -> Said:
     return said
 
 
-TASKS = ("--task", "own_notes.yaml", "--task", "own_spans.yaml")
+TASKS = "--task own_notes.yaml --task own_spans.yaml"
 
 
 def run(biobench: Run, model: str, *more: str) -> Said:
-    where = ("--data-dir", "data", "--results-dir", "results", "--device", "cpu", "--parallel", "1")
-    return biobench("run", model, *where, *more)
+    where = "--data-dir data --results-dir results --device cpu --parallel 1"
+    return biobench("run", model, where, *more)
 
 
 def test_open_data_would_be_seen(private, biobench):
@@ -59,46 +59,42 @@ def test_open_data_would_be_seen(private, biobench):
         path.write_text(
             "\n".join(x for x in text if not x.startswith("obtain")).replace("agreement", "open")
         )
-    run(biobench, "one", *TASKS[:2], "--seeds", "1").ok()
+    run(biobench, "one", "--task own_notes.yaml --seeds 1").ok()
     assert any(hit.startswith("results/runs/") for hit in found(private))
 
 
 def test_nothing_that_the_commands_write_or_print_holds_the_word(private, biobench):
     make_tiny_encoder(private / "two")
-    for model, more in (("one", ()), ("two", ("--seeds", "1"))):
-        said = silent(run(biobench, model, *TASKS, "--json", *more)).ok()
+    for model, more in (("one", ()), ("two", ("--seeds 1",))):
+        said = silent(run(biobench, model, TASKS, "--json", *more)).ok()
         assert {row["status"] for row in said.json()} == {"done"}
-    results, data = ("--results-dir", "results"), ("--data-dir", "data")
-    silent(biobench("tasks", "gate", "own_notes.yaml", *data, *results))
-    silent(biobench("data", "verify", "own_notes.yaml", *data))
-    assert silent(biobench("tasks", "show", "own_spans.yaml", *data)).status == 0
+    results, data = "--results-dir results", "--data-dir data"
+    silent(biobench("tasks gate own_notes.yaml", data, results))
+    silent(biobench("data verify own_notes.yaml", data))
+    assert silent(biobench("tasks show own_spans.yaml", data)).status == 0
     for form in ("table", "csv", "json"):
-        assert silent(biobench("report", *results, "--format", form, "--notes")).status == 0
+        assert silent(biobench("report", results, "--format", form, "--notes")).status == 0
+    assert silent(biobench("report", results, "--format html --out report.html")).status == 0
     assert (
-        silent(biobench("report", *results, "--format", "html", "--out", "report.html")).status == 0
-    )
-    assert (
-        silent(
-            biobench("report", *results, *data, *TASKS, "--probabilities", "--format", "json")
-        ).status
+        silent(biobench("report", results, data, TASKS, "--probabilities --format json")).status
         == 0
     )
-    silent(biobench("compare", "one", "two", *results, *data))
+    silent(biobench("compare one two", results, data))
     for task in ("own_notes", "own_spans"):
-        said = silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data)).ok()
+        said = silent(biobench("errors one --task", f"{task}.yaml", results, data)).ok()
         assert "the data is under an agreement" in said.out
         page = f"{task}.html"
         assert (
             silent(
-                biobench("errors", "one", "--task", f"{task}.yaml", *results, *data, "--html", page)
+                biobench("errors one --task", f"{task}.yaml", results, data, "--html", page)
             ).status
             == 0
         )
-    assert silent(biobench("rescore", *results, *data)).status == 0
-    assert silent(biobench("status", *results)).status == 0
-    silent(biobench("export", "one", "--format", "eval-results", *results))
-    assert "4 runs packed" in silent(biobench("submit", "one", *results, "--out", "pack")).out
-    silent(biobench("verify-submission", "pack", *data))
+    assert silent(biobench("rescore", results, data)).status == 0
+    assert silent(biobench("status", results)).status == 0
+    silent(biobench("export one --format eval-results", results))
+    assert "4 runs packed" in silent(biobench("submit one", results, "--out pack")).out
+    silent(biobench("verify-submission pack", data))
     assert list(private.glob("results/runs/own_*/*.parquet"))
     assert list(private.glob("pack/**/*.parquet"))
     assert not list(private.glob("results/cache/tokens/*")), (
@@ -112,7 +108,7 @@ def test_a_run_that_falls_over_quotes_nothing(private, biobench, monkeypatch):
         raise ValueError(f"cannot use {prepared.test.documents[0].text!r}")
 
     monkeypatch.setattr("biobench.runs.execute.finetune", fall)
-    said = run(biobench, "one", *TASKS, "--json", "--debug")
+    said = run(biobench, "one", TASKS, "--json", "--debug")
     assert said.status == 1
     assert {(row["status"], "ValueError" in row["reason"]) for row in said.json()} == {
         ("failed", True)
@@ -136,7 +132,7 @@ def test_ids_that_fit_no_split_are_not_quoted(private, biobench, fault):
     spec = private / "own_notes.yaml"
     kept = [x for x in spec.read_text().splitlines() if not x.startswith("splits")]
     spec.write_text("\n".join([*kept, "splits: {ids_file: ids.json}"]))
-    said = silent(biobench("tasks", "validate", "own_notes.yaml", "--data-dir", "data"))
+    said = silent(biobench("tasks validate own_notes.yaml --data-dir data"))
     assert said.status == 2
     assert ("(value withheld)" in said.out + said.err) == (fault != "twice")
 
@@ -154,16 +150,16 @@ def test_ids_that_fit_no_split_are_not_quoted(private, biobench, fault):
 )
 def test_predictions_made_elsewhere_are_not_quoted(private, biobench, line):
     (private / "own.jsonl").write_text(json.dumps(line) + "\n")
-    words = ("--task", "own_notes.yaml", "--model", "mine", "--data-dir", "data", "--no-gate")
-    said = silent(biobench("score", "--predictions", "own.jsonl", *words))
+    words = "--task own_notes.yaml --model mine --data-dir data --no-gate"
+    said = silent(biobench("score --predictions own.jsonl", words))
     assert said.status == 2
 
 
 def test_texts_are_written_where_one_says_so_alone(private, biobench):
-    data = ("--data-dir", "data")
+    data = "--data-dir data"
     for words in (
-        ("data", "export", "own_notes.yaml", "--out", "copy.jsonl", *data),
-        ("score", "--task", "own_notes.yaml", "--documents", "copy.jsonl", *data),
+        ("data export own_notes.yaml --out copy.jsonl", data),
+        ("score", "--task own_notes.yaml --documents copy.jsonl", data),
     ):
         said = silent(biobench(*words))
         assert (said.status, "--include-agreement" in said.err) == (2, True)

@@ -46,24 +46,24 @@ def known(tmp_path: Path) -> Path:
     ],
 )
 def test_an_unknown_value_is_refused(option, value, hint, biobench, known):
-    said = biobench("report", "--task", "gad", option, value)
+    said = biobench("report --task gad", option, value)
     assert said.refusal() == f"{option} '{value}' is not known"
     assert said.err.splitlines()[1] == f"hint: {hint}"
 
 
 def test_without_results_the_published_rows_are_shown(biobench, tmp_path):
-    said = biobench("report", "--source", "published", "--format", "json").ok()
+    said = biobench("report --source published --format json").ok()
     assert said.err == ""
     models = {row["model"] for row in said.json()}
-    assert biobench("report", "--model", min(models), "--format", "json").json()
-    biobench("report", "--suite", "needle").ok()
+    assert biobench("report --model", min(models), "--format json").json()
+    biobench("report --suite needle").ok()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_task_that_only_results_have(biobench, known):
-    (row, *_) = biobench("report", "--task", "my_task", "--format", "json").json()
+    (row, *_) = biobench("report --task my_task --format json").json()
     assert row["model"] == "own-encoder"
-    assert biobench("report", "--suite", row["suite"], "--format", "json").json()
+    assert biobench("report --suite", row["suite"], "--format json").json()
 
 
 def same_as_golden(text: str, name: str) -> None:
@@ -96,22 +96,17 @@ def test_published_and_own_rows_at_80_columns(results, tmp_path):
 def test_a_declared_suite_folds(suite, biobench, results, monkeypatch):
     save_runs(results, "my-org/my-encoder", "quaero_medline", {42: 0.601, 43: 0.611})
     monkeypatch.setenv("COLUMNS", "80")
-    same_as_golden(biobench("report", "--suite", suite).out, f"report_{suite}_80.txt")
+    same_as_golden(biobench("report --suite", suite).out, f"report_{suite}_80.txt")
 
 
 @pytest.mark.parametrize("format_", ["table", "md", "latex", "html"])
 def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(format_, biobench, results):
-    out = biobench("report", "--average", "paper", "--format", format_).out
+    out = biobench("report --average paper --format", format_).out
     assert ("| gad" if format_ == "md" else "gad") in out
     assert out.index("my-encoder") < out.index("PubMedBERT")
     assert "jnlpba" not in out
     assert "DrBERT" not in out
-    assert (
-        "jnlpba"
-        in biobench(
-            "report", "--source", "published", "--average", "paper", "--format", format_
-        ).out
-    )
+    assert "jnlpba" in biobench("report --source published --average paper --format", format_).out
 
 
 @pytest.mark.parametrize("option", ["--per-seed", "--per-label", "--probabilities"])
@@ -120,8 +115,8 @@ def test_what_only_data_formats_hold_is_refused_elsewhere(option, biobench, resu
 
 
 def test_a_list_with_commas_is_several_tasks_and_sources(biobench, results):
-    report = ("report", "--source", "run", "--task")
-    apart = biobench(*report, "gad", "--task", "hoc")
+    report = ("report", "--source run --task")
+    apart = biobench(*report, "gad", "--task hoc")
     assert biobench(*report, "gad,hoc") == apart
     assert "hoc" in apart.out
     assert " hoc " not in biobench(*report, "gad,bc5cdr").out
@@ -139,7 +134,7 @@ def unequal(tmp_path: Path) -> Path:
 
 
 def test_json_stands_alone_and_equals_the_library(biobench, unequal):
-    said = biobench("compare", "good", "bad", "--json", "--rope", "1", "--average", "micro")
+    said = biobench("compare good bad --json --rope 1 --average micro")
     assert said.err == ""
     held = compare("good", "bad", results_dir=unequal, rope=0.01, average="micro")
     assert said.json() == json.loads(json.dumps(held.as_json()))
@@ -151,11 +146,11 @@ def test_json_stands_alone_and_equals_the_library(biobench, unequal):
     [
         (("good",), "two models", "biobench compare A B"),
         (("good", "bda"), "'bda'", "did you mean 'bad'?"),
-        (("good", "bad", "--task", "gda"), "unknown task 'gda'", "gad"),
-        (("good", "bad", "--suite", "germ"), "unknown suite 'germ'", "en"),
-        (("good", "bad", "--average", "mikro"), "'mikro' is not one of", "--help"),
-        (("good", "bad", "--alpha", "2"), "alpha 2", "0.05"),
-        ((DETOUR, TWIN, "--average", "macro"), "share no task", "--average paper"),
+        (("good", "bad", "--task gda"), "unknown task 'gda'", "gad"),
+        (("good", "bad", "--suite germ"), "unknown suite 'germ'", "en"),
+        (("good", "bad", "--average mikro"), "'mikro' is not one of", "--help"),
+        (("good", "bad", "--alpha 2"), "alpha 2", "0.05"),
+        ((DETOUR, TWIN, "--average macro"), "share no task", "--average paper"),
     ],
 )
 def test_wrong_input_is_one_line(biobench, unequal, arguments, what, hint):
@@ -203,7 +198,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def errors(biobench: Run, own: Path, *more: str, data: str = "corpora") -> Said:
-    return biobench("errors", "org/mine", "--task", own, "--data-dir", data, *more)
+    return biobench("errors org/mine --task", own, "--data-dir", data, *more)
 
 
 def test_mentions_in_context_of_an_own_task(own, biobench):
@@ -243,13 +238,11 @@ def test_confusion_of_single_labels(biobench, tmp_path):
     out = biobench(*command).out
     assert ("gold \\ predicted" in out, "more documents: --documents" in out) == (True, True)
     wrong = next(pair for pair in expected if pair[0] != pair[1])
-    assert (
-        f"  gold {wrong[0]}, predicted {wrong[1]}\n" in biobench(*command, "--documents", "999").out
-    )
+    assert f"  gold {wrong[0]}, predicted {wrong[1]}\n" in biobench(*command, "--documents 999").out
 
 
 def test_what_is_not_there_is_named(own, biobench, tmp_path):
-    said = biobench("errors", "org/mine", "--task", "gad")
+    said = biobench("errors org/mine --task gad")
     assert said.refusal() == "'org/mine' has no stored run on 'gad'"
     assert "my_notes" in said.err
     assert "no run with seed 7" in errors(biobench, own, "--seed", "7").refusal()

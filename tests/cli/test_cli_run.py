@@ -52,13 +52,7 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     arguments = (
         "run",
         tiny,
-        "--task",
-        "demo_ner",
-        "--task",
-        "demo_topic",
-        "--seeds",
-        "1,2",
-        "--json",
+        "--task demo_ner --task demo_topic --seeds 1,2 --json",
         *FAST,
     )
     said = biobench(*arguments).ok()
@@ -83,14 +77,14 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
 
 
 def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny, tmp_path):
-    base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json")
+    base = ("run", tiny, "--task demo_topic --seeds 1 --json")
     plain = biobench(*base, *FAST).json()[0]
     before = records(tmp_path / "results")
-    rate = biobench(*base, *FAST, "--set", "training.learning_rate=3e-5").json()[0]
-    limit = biobench(*base, *FAST, "--limit", "32").json()[0]
+    rate = biobench(*base, *FAST, "--set training.learning_rate=3e-5").json()[0]
+    limit = biobench(*base, *FAST, "--limit 32").json()[0]
     assert [row["status"] for row in (plain, rate, limit)] == ["done"] * 3
     assert len({row["key"] for row in (plain, rate, limit)}) == 3
-    same = biobench(*base, *FAST, "--set", "training.learning_rate=0.00003").json()[0]
+    same = biobench(*base, *FAST, "--set training.learning_rate=0.00003").json()[0]
     assert (same["status"], same["key"]) == ("skipped", rate["key"]), (
         "the same value written otherwise"
     )
@@ -105,12 +99,12 @@ def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny, t
 
 def test_dry_run_trains_nothing(biobench, tiny, tmp_path):
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
-    assert sorted(statuses(biobench(*base, "--seeds", "1,2", "--dry-run").ok())) == [
-        "planned"
-    ] * 2 + ["unavailable"]
+    assert sorted(statuses(biobench(*base, "--seeds 1,2 --dry-run").ok())) == ["planned"] * 2 + [
+        "unavailable"
+    ]
     assert not (tmp_path / "results").exists()
-    made = biobench(*base, "--seeds", "1").json()
-    said = biobench(*base, "--seeds", "1,2", "--dry-run")
+    made = biobench(*base, "--seeds 1").json()
+    said = biobench(*base, "--seeds 1,2 --dry-run")
     assert sorted(statuses(said)) == ["planned", "skipped", "unavailable"]
     assert {r["key"] for r in made if r["key"]} <= {r["key"] for r in said.json()}
     shown = biobench(*base[: -len(FAST) - 1], *FAST, "--dry-run").out
@@ -126,9 +120,7 @@ def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench, ti
         tiny,
         "--suite",
         suite_of(tmp_path, "gad", "demo_topic", "deid"),
-        "--seeds",
-        "1",
-        "--json",
+        "--seeds 1 --json",
         *FAST,
     )
     rows = {row["task"]: row for row in biobench(*base).ok().json()}
@@ -141,7 +133,7 @@ def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench, ti
 
 
 def test_named_tasks_without_data_are_listed_with_their_steps(biobench, tmp_path):
-    said = biobench("run", "org/m", "--task", "gad", "--task", "demo_topic", "--task", "deid")
+    said = biobench("run org/m --task gad --task demo_topic --task deid")
     assert said.refusal() == "tasks gad, deid: no data below data"
     hint = said.err.splitlines()[-1]
     assert "gad: run `biobench data fetch gad`" in hint
@@ -177,21 +169,11 @@ def own_task(folder: Path, documents: int) -> Path:
 
 
 def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(biobench, tiny, tmp_path):
-    fast = (
-        "--set",
-        "training.epochs=1",
-        "--device",
-        "cpu",
-        "--parallel",
-        "1",
-        "--seeds",
-        "1",
-        "--no-gate",
-    )
+    fast = ("--set training.epochs=1 --device cpu --parallel 1 --seeds 1 --no-gate",)
     spec = own_task(tmp_path, documents=3)
     base = ("run", tiny, "--task", spec, "--data-dir", tmp_path / "store", "--json", *fast)
     problem = "counts.test.documents: the spec says 3, source 'notes' has 2"
-    for extra in (("--dry-run",), ("--limit", "1"), ()):
+    for extra in (("--dry-run",), ("--limit 1",), ()):
         said = biobench(*base, *extra).ok()
         assert said.err.count(f"warning: own: {problem}") == 1
     held = Store("results").records()

@@ -30,7 +30,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path):
-    base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
+    base = ("run", tiny, "--task demo_topic --seeds 1 --json", *FAST)
     spared = biobench(*base, "--no-test").json()[0]
     assert (spared["status"], spared["split"]) == ("done", "validation")
     (record,) = Store("results").records()
@@ -43,32 +43,32 @@ def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path
     )
     tested = biobench(*base).json()[0]
     assert tested["key"] != spared["key"]
-    rows = [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
+    rows = [r for r in biobench("report --format json").json() if r["source"] == "run"]
     assert {r["variant"] for r in rows if "validation only" in r["variant"]}
     assert all(r["n_seeds"] == 1 for r in rows), "the two stand on lines of their own"
-    assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"
-    assert "validation only" in biobench("report", "--format", "md").out
+    assert biobench("rescore --json").json()[0]["outcome"] == "unchanged"
+    assert "validation only" in biobench("report --format md").out
 
 
-KEPT = ("--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32", "--keep-model", "kept")
+KEPT = ("--seeds 1 --json", *FAST, "--set training.precision=fp32 --keep-model kept")
 
 
 def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
     biobench, bert, tmp_path
 ):
-    more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", *KEPT)
-    row = biobench("run", bert, "--task", "demo_ner", *more).ok().json()[0]
+    more = ("--set training.adapter.rank=4 --set training.learning_rate=1e-2", *KEPT)
+    row = biobench("run", bert, "--task demo_ner", *more).ok().json()[0]
     kept = tmp_path / row["model_folder"]
     answers = pipeline("token-classification", model=str(kept))("Aspirin against fever.")
     assert all(set(a) >= {"entity", "score", "start", "end"} for a in answers)
     assert "B-" in " ".join(json.loads((kept / "config.json").read_text())["id2label"].values())
-    again = biobench("run", bert, "--task", "demo_ner", *more[:-1], "elsewhere").json()[0]
+    again = biobench("run", bert, "--task demo_ner", *more, "--keep-model elsewhere").json()[0]
     assert (again["status"], "--force" in again["reason"]) == ("skipped", True)
 
 
 def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench, bert, tmp_path):
     modernbert = make_checkpoint("modernbert", tmp_path / "modernbert")
-    base = ("--task", "demo_topic", *KEPT, "--set")
+    base = ("--task demo_topic", *KEPT, "--set")
     linear = biobench("run", modernbert, *base, "head.pooling=cls").json()[0]
     kept = tmp_path / linear["model_folder"]
     assert not (kept / "head.safetensors").exists()
@@ -164,15 +164,15 @@ def test_an_interrupt_says_what_is_kept(biobench, tiny, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("biobench.runs.api.run_plan", stopped)
-    said = biobench("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
+    said = biobench("run", tiny, "--task demo_ner --seeds 1", *FAST)
     assert said.status == 130
     assert "repeat the same command" in said.err
 
 
 def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
-    same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
+    same = ("--task demo_topic --seeds 1-3", *FAST[2:])  # of limited runs none is shared
     pulled = "results/submitted/org--dummy"
-    biobench("run", "dummy", *same, "--results-dir", pulled).ok()
+    biobench("run dummy", *same, "--results-dir", pulled).ok()
     command = ("run", tiny, *same, "--against")
     assert "dummy" in biobench(*command, "dumy").err, "the nearest name"
     assert not Path("results/runs").exists(), "refused before anything is trained"
@@ -195,9 +195,7 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
 
 def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
     save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
-    said = biobench(
-        "run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs"
-    )
+    said = biobench("run", tiny, "--task demo_topic --seeds 1", *FAST, "--against org/theirs")
     assert said.status == 0, "the runs are made and stored"
     assert "tiny and org/theirs are not compared: " in said.out
     assert "demo_topic" in said.out

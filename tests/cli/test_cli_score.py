@@ -38,7 +38,7 @@ def write(path: Path, rows: Rows) -> Path:
 def call(biobench: Run, file: Path, task: str, *more: str, name: str = "my LLM") -> Said:
     """The command on a file."""
     return biobench(
-        "score", "--predictions", file, "--task", task, "--model", name, "--no-gate", *more
+        "score --predictions", file, "--task", task, "--model", name, "--no-gate", *more
     )
 
 
@@ -51,7 +51,7 @@ def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench, tmp_path, t
     assert row["scores"]["macro_f1"] == 1.0
     (record,) = Store("results").records()
     assert record.origin == record.provenance.device == record.model.architecture == "outside"
-    report = biobench("report", "--format", "json").json()
+    report = biobench("report --format json").json()
     (shown,) = [r for r in report if r["model"] == "my LLM" and not r["task"].startswith("avg_")]
     assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == (
         "external",
@@ -59,9 +59,9 @@ def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench, tmp_path, t
         None,
         None,
     )
-    assert "external" in biobench("report", "--format", "md").out
+    assert "external" in biobench("report --format md").out
     assert call(biobench, tmp_path / "p.jsonl", task, "--json").json()[0]["status"] == "skipped"
-    assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"
+    assert biobench("rescore --json").json()[0]["outcome"] == "unchanged"
 
 
 def test_one_wrong_label_costs_what_it_is_worth(biobench, tmp_path):
@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_refused(biobench, tmp_path, task, spoil, words):
 
 
 def test_the_documents_to_answer_hold_no_gold(biobench, tmp_path):
-    biobench("score", "--task", "demo_ner", "--documents", tmp_path / "d.jsonl").ok()
+    biobench("score --task demo_ner --documents", tmp_path / "d.jsonl").ok()
     rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
     assert [r["document"] for r in rows] == [d.id for d in demo("demo_ner").test]
     assert set(rows[0]) == {"document", "text", "tokens"}

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-WORKER = ("--", "run", "dummy", "--task", "demo_ner")
+WORKER = "-- run dummy --task demo_ner"
 
 
 def accepted(script: str) -> None:
@@ -19,21 +19,10 @@ def accepted(script: str) -> None:
 
 
 def test_an_array_of_workers(biobench):
-    options = (
-        "--time",
-        "04:00:00",
-        "--partition",
-        "gpu_p5",
-        "--gpu",
-        "h100",
-        "--workers",
-        "16",
-        "--grace",
-        "300",
-    )
-    command = ("--", "run", "org/my model", "--suite", "fr", "--force", "--offline")
+    options = "--time 04:00:00 --partition gpu_p5 --gpu h100 --workers 16 --grace 300"
+    command = "-- run 'org/my model' --suite fr --force --offline"
     out = biobench(
-        "slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command
+        "slurm", options, "--setup 'module load python' --sbatch=--account=abc@h100", command
     ).out
     accepted(out)
     wishes = set(re.findall(r"^#SBATCH (.*)$", out, re.MULTILINE))
@@ -53,17 +42,17 @@ def test_an_array_of_workers(biobench):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--time", "soon", *WORKER), "--time 'soon' is not a time limit"),
-        (("--time", "60", "--partition", "a\n#SBATCH --x", *WORKER), "is no option of sbatch"),
-        (("--time", "60", "--sbatch", "account=x", *WORKER), "'account=x' is no option of sbatch"),
-        (("--time", "60", "--grace", "1", *WORKER), "--grace 1 is out of range"),
-        (("--time", "60", "--nodes", "2", *WORKER), "--nodes is for `pretrain`"),
-        (("--time", "60", *WORKER, "--sedes", "1"), "No such option: --sedes"),
-        (("--time", "60", "--", "report"), "slurm starts no 'report'"),
-        (("--time", "60", "--", "pretrain", "toy_detour"), "how many nodes is not said"),
-        (("--time", "60", "--nodes", "2", "--", "pretrain", "--out", "x"), "no recipe is named"),
+        (("--time soon", WORKER), "--time 'soon' is not a time limit"),
+        (("--time 60 --partition 'a\n#SBATCH --x'", WORKER), "is no option of sbatch"),
+        (("--time 60 --sbatch account=x", WORKER), "'account=x' is no option of sbatch"),
+        (("--time 60 --grace 1", WORKER), "--grace 1 is out of range"),
+        (("--time 60 --nodes 2", WORKER), "--nodes is for `pretrain`"),
+        (("--time 60", WORKER, "--sedes 1"), "No such option: --sedes"),
+        (("--time 60 -- report",), "slurm starts no 'report'"),
+        (("--time 60 -- pretrain toy_detour",), "how many nodes is not said"),
+        (("--time 60 --nodes 2 -- pretrain --out x",), "no recipe is named"),
         (
-            ("--time", "60", "--nodes", "2", "--", "pretrain", "r", "--out", "x\nrm -rf y"),
+            ("--time 60 --nodes 2 -- pretrain r --out 'x\nrm -rf y'",),
             "holds a line end",
         ),
     ],
@@ -73,17 +62,9 @@ def test_what_it_refuses(biobench, arguments, message):
 
 
 def test_pretraining_on_nodes(biobench):
-    options = ("--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any")
-    command = (
-        "pretrain",
-        "toy_detour",
-        "--out",
-        "runs/detour",
-        "--resume",
-        "--set",
-        "engine.seed=3",
-    )
-    out = biobench("slurm", *options, "--", *command).out
+    options = "--nodes 2 --gpus-per-node 4 --time 1-00:00:00 --gpu any"
+    command = "-- pretrain toy_detour --out runs/detour --resume --set engine.seed=3"
+    out = biobench("slurm", options, command).out
     accepted(out)
     for line in (
         "#SBATCH --nodes=2\n",
@@ -107,7 +88,7 @@ for n in $(seq 600); do sleep 0.1; done
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_the_signal_is_handed_on_and_the_job_requeued(biobench, tmp_path):
     """The script itself, with stand-ins for `biobench` and `scontrol`."""
-    (tmp_path / "job.sh").write_text(biobench("slurm", "--time", "60", *WORKER).out)
+    (tmp_path / "job.sh").write_text(biobench("slurm --time 60", WORKER).out)
     (tmp_path / "bin").mkdir()
     for name, text in (("biobench", RUN), ("scontrol", FAKE)):
         (tmp_path / "bin" / name).write_text(text)

@@ -25,13 +25,7 @@ def test_the_dummy_tries_a_task_without_a_checkpoint(biobench, tmp_path, monkeyp
     base = (
         "run",
         "dummy",
-        "--task",
-        "demo_ner",
-        "--task",
-        "demo_topic",
-        "--seeds",
-        "1",
-        "--json",
+        "--task demo_ner --task demo_topic --seeds 1 --json",
         *FAST,
     )
     assert [(row["status"], row["model"]) for row in biobench(*base).json()] == [

@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(biobench, folder, tmp_path):
     assert "4 runs, 24,000 tokens" in biobench("study", folder, "--dry-run").out
     assert not (tmp_path / "study").exists()
-    first = biobench("study", folder, "--device", "cpu", "--json").ok()
+    first = biobench("study", folder, "--device cpu --json").ok()
     twin, detour = first.json()["rows"]
     assert [row["arm"] for row in (twin, detour)] == ["twin", "detour"]
     assert (twin["difference"], set(detour["scores"])) == (None, {"1", "2"})
@@ -64,12 +64,12 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(biobench, 
     written = [*tmp_path.glob("study/**/ledger.json"), *tmp_path.glob("study/results/runs/*/*")]
     times = {p: p.stat().st_mtime_ns for p in written}
     assert len(times) >= 4
-    assert biobench("study", folder, "--device", "cpu", "--json").json() == first.json()
+    assert biobench("study", folder, "--device cpu --json").json() == first.json()
     assert {p: p.stat().st_mtime_ns for p in written} == times
     declared = folder / "study.yaml"
     declared.write_text(DECLARED.replace("[demo_topic]", "[demo_topic, diamed]"))
     (tmp_path / "empty").mkdir()
-    refused = biobench("study", folder, "--out", "new", "--data-dir", tmp_path / "empty")
+    refused = biobench("study", folder, "--out new --data-dir", tmp_path / "empty")
     assert (refused.status, "diamed" in refused.err) == (2, True)
     assert not (tmp_path / "new").exists(), "nothing is trained for a benchmark without data"
     declared.write_text(DECLARED)
@@ -82,14 +82,13 @@ def test_secondary_tasks_are_scored_and_do_not_enter_it(biobench, folder, tmp_pa
     declared = folder / "study.yaml"
     one = DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]", "[1]")
     declared.write_text(one.replace("}\n", ", secondary: [demo_ner]}\n"))
-    shown = biobench("study", folder, "--device", "cpu", "--json").ok().json()
+    shown = biobench("study", folder, "--device cpu --json").ok().json()
     (row,), scores = shown["rows"], shown["runs"]["twin-6k-s1"]
     assert set(scores) == {"demo_topic", "demo_ner"}
     assert row["mean"] == scores["demo_topic"]
     (folder / "recipe.yaml").write_text(RECIPE + "optimizer: {learning_rate: 1e-3}\n")
     assert (
-        "was made with other settings: optimizer"
-        in biobench("study", folder, "--device", "cpu").err
+        "was made with other settings: optimizer" in biobench("study", folder, "--device cpu").err
     )
 
 

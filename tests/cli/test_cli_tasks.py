@@ -16,13 +16,13 @@ import yaml
 from tests.helpers.cli_make import FAST, Run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HERE = ("--data-dir", "corpora")
+HERE = "--data-dir corpora"
 
 
 @pytest.fixture
 def made(biobench: Run, fixtures: Path, tmp_path: Path) -> Path:
     shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
-    biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").ok()
+    biobench("tasks new corpora/iob/train.tsv --id ours").ok()
     return tmp_path / "ours.yaml"
 
 
@@ -35,19 +35,8 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_pat
     (tmp_path / "ward" / "all.tsv").write_text(
         "no\tnote\tkinds\twho\n" + "\n".join(rows) + "\n", encoding="utf-8"
     )
-    options = (
-        "--text",
-        "note",
-        "--label",
-        "kinds",
-        "--group",
-        "who",
-        "--language",
-        "de",
-        "--separator",
-        ";",
-    )
-    biobench("tasks", "new", "ward/all.tsv", "--id", "ward", *options).ok()
+    options = "--text note --label kinds --group who --language de --separator ';'"
+    biobench("tasks new ward/all.tsv --id ward", options).ok()
     spec = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
     for line in (
         "language: de",
@@ -58,7 +47,7 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_pat
     (tmp_path / "ward.yaml").write_text(
         spec.replace("[0.8, 0.1, 0.1]", "[0.6, 0.2, 0.2]"), encoding="utf-8"
     )
-    validate = ("tasks", "validate", "ward.yaml", "--data-dir", ".")
+    validate = ("tasks", "validate", "ward.yaml", "--data-dir .")
     assert [biobench(*validate, *more).status for more in ((), ("--recount",), ())] == [2, 0, 0]
     counted = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
     assert ("train: {documents: 24" in counted, counted.count("counts:")) == (True, 1)
@@ -66,18 +55,12 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_pat
 
 def test_from_a_data_file_to_a_run(biobench, made, tiny):
     """The walk of docs/tasks.md on a small corpus."""
-    assert (
-        "exists already"
-        in biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").refusal()
-    )
-    biobench("tasks", "validate", made, *HERE).ok()
-    assert biobench("tasks", "show", made, *HERE, "--json").json()["samples"]
-    epoch = ("--seeds", "1", "--set", "training.epochs=1", "--json")
-    assert (
-        biobench("run", tiny, "--task", "ours.yaml", *HERE, *epoch).ok().json()[0]["status"]
-        == "done"
-    )
-    rows = biobench("report", "--task", "ours.yaml", "--format", "json").json()
+    assert "exists already" in biobench("tasks new corpora/iob/train.tsv --id ours").refusal()
+    biobench("tasks validate", made, HERE).ok()
+    assert biobench("tasks show", made, HERE, "--json").json()["samples"]
+    epoch = "--seeds 1 --set training.epochs=1 --json"
+    assert biobench("run", tiny, "--task ours.yaml", HERE, epoch).ok().json()[0]["status"] == "done"
+    rows = biobench("report --task ours.yaml --format json").json()
     assert {row["task"] for row in rows} == {"ours"}, "a task is named here as it is in `run`"
 
 
@@ -103,61 +86,57 @@ def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
         re.sub("^access: .*$", AGREED, made.read_text("utf-8"), flags=re.MULTILINE),
         encoding="utf-8",
     )
-    both = ("--task", "ours.yaml", "--task", "demo_topic")
-    biobench(
-        "run", tiny, tmp_path / "other", *both, *HERE, "--seeds", "1,2", *FAST, "--no-gate"
-    ).ok()
-    outcomes = {row["task"]: row["outcome"] for row in biobench("rescore", *HERE, "--json").json()}
+    both = "--task ours.yaml --task demo_topic"
+    biobench("run", tiny, tmp_path / "other", both, HERE, "--seeds 1,2", *FAST, "--no-gate").ok()
+    outcomes = {row["task"]: row["outcome"] for row in biobench("rescore", HERE, "--json").json()}
     assert outcomes == {"ours": "unavailable", "demo_topic": "unchanged"}, (
         "its spec is nowhere to be found"
     )
-    row = biobench("rescore", *HERE, "--task", "ours.yaml", "--json").json()[0]
+    row = biobench("rescore", HERE, "--task ours.yaml --json").json()[0]
     assert (row["task"], row["outcome"], "macro_f1" in row["scores"]) == ("ours", "unchanged", True)
-    assert "holds no run of demo_ner" in biobench("rescore", "--task", "demo_ner").refusal()
+    assert "holds no run of demo_ner" in biobench("rescore --task demo_ner").refusal()
 
-    pair = ("compare", tiny.name, "other", *HERE, "--json")
+    pair = ("compare", tiny.name, "other", HERE, "--json")
     (note,) = [n for n in biobench(*pair).json()["notes"] if "test-set noise" in n]
     assert "the spec of ours is not available" in note
     assert "name its file, as in --task my_task.yaml" in note
-    known = biobench(*pair, "--task", "ours.yaml").json()
+    known = biobench(*pair, "--task ours.yaml").json()
     assert not [n for n in known["notes"] if "test-set noise" in n]
     assert known["pairs"][0]["tasks"][0]["documents"] is not None
 
     test = next((tmp_path / "corpora").rglob("test.tsv"))
     test.write_text("not\ta\ttag line\n" + test.read_text("utf-8"), encoding="utf-8")
-    said = biobench("rescore", *HERE, "--task", "ours.yaml")
+    said = biobench("rescore", HERE, "--task ours.yaml")
     assert (said.status, "test.tsv:1: " in said.out, "failed" in said.out) == (1, True, True)
 
 
 def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(biobench, made, monkeypatch):
-    said = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere")
+    said = biobench("tasks validate ours.yaml --data-dir elsewhere")
     assert "ours.yaml: data missing" in said.refusal()
     assert "put train.tsv" in said.err
-    (row,) = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere", "--json").json()
+    (row,) = biobench("tasks validate ours.yaml --data-dir elsewhere --json").json()
     assert (row["valid"], row["state"]) == (False, "missing")
     monkeypatch.setenv("BIOBENCH_DATA_DIR", "all_corpora")
-    said = biobench("tasks", "validate", "ours.yaml").ok()
+    said = biobench("tasks validate ours.yaml").ok()
     assert said.out.startswith("ours.yaml: valid, data missing\n  - put train.tsv")
     assert "into all_corpora/iob" in said.out
 
 
 def test_a_folder_of_specs_may_hold_some_without_data(biobench, tmp_path):
-    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
+    said = biobench("tasks validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
     assert "deid.yaml: valid, data agreement\n  - the data needs a signed agreement" in said.out
     assert str(tmp_path / "gad_10fold") in said.out
-    said = biobench(
-        "tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path
-    )
+    said = biobench("tasks validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path)
     assert (said.status, str(tmp_path / "deid") in said.err) == (2, True)
 
 
 def test_open_data_can_be_laid_by_hand(biobench, tmp_path):
-    said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
+    said = biobench("data status bc5cdr hoc --data-dir", tmp_path)
     assert (
         said.out
         == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
     )
-    said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
+    said = biobench("data status bc5cdr hoc --steps --data-dir", tmp_path).out
     assert (
         f"Or by hand: put train.tsv, devel.tsv, test.tsv into {tmp_path / 'mtl_bc5cdr_iob'} and "
         f"CDR_Training" in said
@@ -172,11 +151,11 @@ def test_verify_without_a_task_takes_all_that_are_there(biobench, monkeypatch, t
         n: p for n, p in catalog.spec_paths().items() if n in ("demo_ner", "demo_topic", "gad")
     }
     monkeypatch.setattr(catalog, "spec_paths", lambda: paths)
-    said = biobench("data", "verify", "--data-dir", tmp_path, "--json")
+    said = biobench("data verify --data-dir", tmp_path, "--json")
     assert [row["task"] for row in said.json()] == ["demo_ner", "demo_topic"]
     assert "task gad: no data below" in said.err
     assert said.status == (0 if all(row["clean"] for row in said.json()) else 1)
-    assert biobench("data", "verify", "gad", "--data-dir", tmp_path).status == 2
+    assert biobench("data verify gad --data-dir", tmp_path).status == 2
 
 
 def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path):
@@ -188,16 +167,13 @@ def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path
     test.write_text(first + "\n\n" + test.read_text("utf-8"), encoding="utf-8")
     spec = made.read_text("utf-8")
     made.write_text(spec[: spec.index("counts:")], encoding="utf-8")
-    said = biobench("data", "verify", "ours.yaml", "--data-dir", "corpora")
+    said = biobench("data verify ours.yaml --data-dir corpora")
     assert said.status == 0, "a text that occurs twice is a finding"
     assert "! duplicates.test-train: 1 test texts that occur verbatim in train" in said.out
     (line,) = re.findall(r"declare it in the spec: (findings: \{.+\})", said.out)
     assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
     made.write_text(made.read_text("utf-8") + line + "\n", encoding="utf-8")
-    assert (
-        "- duplicates.test-train: 1"
-        in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out
-    )
+    assert "- duplicates.test-train: 1" in biobench("data verify ours.yaml --data-dir corpora").out
     assert "\nfindings: {" in (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
@@ -212,7 +188,7 @@ def write_splits(folder: Path, content: str) -> None:
 
 def test_a_new_task_shows_what_was_seen_and_what_is_dropped(biobench, tmp_path):
     write_splits(tmp_path / "tags", IOB1)
-    said = biobench("tasks", "new", "tags", "--id", "seen").ok().out
+    said = biobench("tasks new tags --id seen").ok().out
     for line in (
         "scheme: IOB1",
         "tags: 27 of 36 mentions begin with I-",
@@ -224,12 +200,12 @@ def test_a_new_task_shows_what_was_seen_and_what_is_dropped(biobench, tmp_path):
     spec = (tmp_path / "seen.yaml").read_text(encoding="utf-8").replace("IOB1", "IOB2")
     spec = spec[: spec.index("counts:")]
     (tmp_path / "seen.yaml").write_text(spec, encoding="utf-8")
-    here = ("seen.yaml", "--data-dir", ".")
-    said = biobench("tasks", "validate", *here).ok().out
+    here = ("seen.yaml", "--data-dir .")
+    said = biobench("tasks validate", *here).ok().out
     assert "27 mentions that units, tokens or decoding cannot express" in said
     assert "! dropped.test: 9 of 12 mentions in test begin with I-" in said
-    assert "! dropped.train: 9" in biobench("data", "verify", *here).ok().out
-    gate = biobench("tasks", "gate", *here, "--results-dir", "results")
+    assert "! dropped.train: 9" in biobench("data verify", *here).ok().out
+    gate = biobench("tasks gate", *here, "--results-dir results")
     assert (gate.status, "NO  18 of 24 mentions begin with I-" in gate.out) == (1, True)
 
 
@@ -237,7 +213,7 @@ def test_no_spec_is_written_where_nothing_reads_cleanly(biobench, tmp_path):
     rows = [f"a text {i}\t{'ab'[i % 2]}" for i in range(20)]
     content = "\n".join(["text\tlabel", *rows[:4], "extra\tfield\there", *rows[4:]])
     (tmp_path / "all.tsv").write_text(content, encoding="utf-8")
-    said = biobench("tasks", "new", "all.tsv", "--id", "bad")
+    said = biobench("tasks new all.tsv --id bad")
     assert said.refusal().startswith("all.tsv:6: the row has 3 fields, the first has 2")
     assert not (tmp_path / "bad.yaml").exists()
 
@@ -256,18 +232,18 @@ def test_no_spec_is_written_where_nothing_reads_cleanly(biobench, tmp_path):
 def test_predicted_tags_are_read_as_the_gold_is(content, tags, biobench, tmp_path):
     """A file's own tags are a perfect answer, in its scheme and spelling."""
     write_splits(tmp_path / "tags", content)
-    biobench("tasks", "new", "tags", "--id", "tagged").ok()
+    biobench("tasks new tags --id tagged").ok()
     sentences = [sentence.split() for sentence in tags.split("|")] * 3
     answers = [{"document": f"test-{i}", "tags": t} for i, t in enumerate(sentences, start=1)]
     lines = "".join(json.dumps(answer) + "\n" for answer in answers)
     (tmp_path / "gold.jsonl").write_text(lines, encoding="utf-8")
-    options = ("--task", "tagged.yaml", "--data-dir", ".", "--model", "me", "--no-gate", "--json")
-    scored = biobench("score", "--predictions", "gold.jsonl", *options).json()
+    options = "--task tagged.yaml --data-dir . --model me --no-gate --json"
+    scored = biobench("score --predictions gold.jsonl", options).json()
     assert scored[0]["scores"]["macro_f1"] == 1.0
 
 
 def test_rows_hold_the_gold_in_the_form_of_predictions(biobench, tmp_path):
-    biobench("data", "export", "demo_ner", "--split", "test", "--out", "test.jsonl")
+    biobench("data export demo_ner --split test --out test.jsonl")
     rows = [
         json.loads(line)
         for line in (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()
@@ -277,16 +253,15 @@ def test_rows_hold_the_gold_in_the_form_of_predictions(biobench, tmp_path):
     (tmp_path / "gold.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8"
     )
-    options = ("--task", "demo_ner", "--model", "me", "--no-gate", "--json")
+    options = "--task demo_ner --model me --no-gate --json"
     assert (
-        biobench("score", "--predictions", "gold.jsonl", *options).json()[0]["scores"]["macro_f1"]
-        == 1.0
+        biobench("score --predictions gold.jsonl", options).json()[0]["scores"]["macro_f1"] == 1.0
     )
 
 
 def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
     for split in ("train", "validation", "test"):
-        biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").ok()
+        biobench("data export demo_topic --split", split, "--out", f"{split}.jsonl").ok()
     quiet = {
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(tmp_path / "cache"),
@@ -298,12 +273,5 @@ def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     biobench(
-        "score",
-        "--predictions",
-        "predictions.jsonl",
-        "--task",
-        "demo_topic",
-        "--model",
-        "me",
-        "--no-gate",
+        "score --predictions predictions.jsonl --task demo_topic --model me --no-gate",
     ).ok()

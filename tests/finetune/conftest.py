@@ -23,6 +23,10 @@ from tests.helpers.tiny import make_tiny_encoder
 Setup = Callable[..., tuple[LoadedEncoder, Prepared]]
 
 
+def silent(done: int, total: int, what: str) -> None:
+    """A listener that shows no progress."""
+
+
 class Stage:
     """The loop with scripted validation scores; keeps the weights that each decision saw, and its
     threshold.

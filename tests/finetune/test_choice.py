@@ -13,14 +13,10 @@ import torch
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
-from tests.finetune.conftest import Stage
+from tests.finetune.conftest import Stage, silent
 
 SIX = ("training.epochs=2", "training.evaluate_every=1")
 """48 documents in batches of 16: six steps, a validation after each."""
-
-
-def _silent(done: int, total: int, what: str) -> None:
-    """No progress."""
 
 
 def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> Outcome:
@@ -28,7 +24,7 @@ def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> O
     if head is not None:
         spec = prepared.spec.model_copy(update={"head": prepared.spec.head.model_copy(update=head)})
         prepared = replace(prepared, spec=spec)
-    return finetune(loaded, prepared, 1, "fp32", _silent)
+    return finetune(loaded, prepared, 1, "fp32", silent)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +80,7 @@ def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(
     monkeypatch.setattr(Run, "_backward", spied)
     fields = ("training.epochs=2", "training.evaluate_every=2", "training.learning_rate=6e-4")
     loaded, prepared = setup("bert", "demo_topic", *fields)
-    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    outcome = finetune(loaded, prepared, 1, "fp32", silent)
     points = [(p.step, p.epoch, p.train_loss, p.learning_rate) for p in outcome.record.curve]
     # The rate is that of the step just made: it falls from the peak by a sixth a step.
     for point, step, rate in zip(points, (2, 4, 6), (5e-4, 3e-4, 1e-4), strict=True):
@@ -115,7 +111,7 @@ def test_the_loss_gets_the_weights_and_is_shared_by_the_visible_words(
     monkeypatch.setattr(kind, "weights", lambda *_: weights)
     monkeypatch.setattr(kind, "terms", terms)
     monkeypatch.setattr(kind, "loss", loss)
-    finetune(loaded, prepared, 1, "fp32", _silent)
+    finetune(loaded, prepared, 1, "fp32", silent)
     assert [count for count, _ in parts] == [16, 16, 16]
     assert len(seen) >= 3
     assert all(own is weights for own in seen)
@@ -142,7 +138,7 @@ def test_a_step_that_ran_out_of_memory_half_way_is_made_anew(
     for forward in (whole, fails_once):
         monkeypatch.setattr(Network, "forward", forward)
         loaded, prepared = setup("bert", "demo_ner", "training.epochs=", "training.max_steps=1")
-        outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+        outcome = finetune(loaded, prepared, 1, "fp32", silent)
         assert len(outcome.record.backoffs) == (forward is fails_once)
         states.append({k: v.clone() for k, v in loaded.encoder.state_dict().items()})
     first = loaded.initial

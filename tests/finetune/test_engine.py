@@ -15,25 +15,22 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome
 from biobench.finetune.network import Network
 from biobench.models.loading import find_checkpoint
+from tests.finetune.conftest import silent
 from tests.helpers.checkpoints import FAMILIES
-
-
-def _silent(done: int, total: int, what: str) -> None:
-    """No progress."""
 
 
 def _train(
     setup: Any, *arguments: str, seed: int = 1, limit: int | None = 48, precision: str = "fp32"
 ) -> Outcome:
     loaded, prepared = setup(*arguments, limit=limit)
-    return finetune(loaded, prepared, seed, precision, _silent)  # type: ignore[arg-type]
+    return finetune(loaded, prepared, seed, precision, silent)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_family_runs(setup: Any, family: str) -> None:
     task = ("demo_ner", "demo_topic")[sorted(FAMILIES).index(family) % 2]
     loaded, prepared = setup(family, task, "training.epochs=1", "protocol.max_length=128", limit=24)
-    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
+    outcome = finetune(loaded, prepared, 1, "fp32", silent)
     assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
     assert outcome.record.steps == 2
     assert outcome.record.backoffs == ()
@@ -143,7 +140,7 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
     from biobench.encode.batches import epoch_order
 
     loaded, prepared = setup("bert", "demo_ner", "training.epochs=1")
-    finetune(loaded, prepared, 5, "fp32", _silent)
+    finetune(loaded, prepared, 5, "fp32", silent)
     ours = {k: v.clone() for k, v in loaded.encoder.model.state_dict().items()}
 
     spec, split = prepared.spec, prepared.train

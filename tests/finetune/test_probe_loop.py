@@ -20,13 +20,9 @@ from biobench.finetune.probe import ProbeRun
 from biobench.finetune.tuning import tuned
 from biobench.models.heads import ProbeHead
 from biobench.schema.training import Probe
-from tests.finetune.conftest import Setup, Stage
+from tests.finetune.conftest import Setup, Stage, silent
 
 Ready = Callable[..., tuple[LoadedEncoder, Prepared]]
-
-
-def _quiet(done: int, total: int, what: str) -> None:
-    """No progress is shown."""
 
 
 @pytest.fixture
@@ -41,7 +37,7 @@ def ready(setup: Setup) -> Ready:
 
 def test_a_word_s_state_is_that_of_its_first_sub_token(ready: Ready) -> None:
     loaded, prepared = ready("demo_ner", "epochs: 1")
-    kept = extract(loaded.encoder, prepared, "fp32", _quiet)
+    kept = extract(loaded.encoder, prepared, "fp32", silent)
     split = prepared.test
     assert kept.states["test"].shape == (
         sum(len(e.words) for e in split.encoded),
@@ -68,10 +64,10 @@ def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str
     loaded, prepared = ready(
         task, "learning_rates: [0.05], epochs: 3, batch_size: 7, weight_decay: 0.3"
     )
-    outcome = finetune(loaded, prepared, 42, "fp32", _quiet)
+    outcome = finetune(loaded, prepared, 42, "fp32", silent)
     states = {
         name: s[:, 0].float()
-        for name, s in extract(loaded.encoder, prepared, "fp32", _quiet).states.items()
+        for name, s in extract(loaded.encoder, prepared, "fp32", silent).states.items()
     }
     split = prepared.train
     torch.manual_seed(42)
@@ -120,7 +116,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     head = prepared.spec.head.model_copy(update={"threshold": "tuned"})
     prepared = replace(prepared, spec=prepared.spec.model_copy(update={"head": head}))
     stage = Stage(monkeypatch, scores, [0.1 * i for i in range(1, 7)])
-    outcome = finetune(loaded, prepared, 1, "fp32", _quiet)
+    outcome = finetune(loaded, prepared, 1, "fp32", silent)
     assert outcome.record.steps == 18, "all that was tried is counted"
     place = 3 * rate + step // 3 - 1
     assert (outcome.record.best_step, outcome.best_score) == (step, scores[place])
@@ -148,15 +144,15 @@ def test_a_rate_whose_loss_is_not_finite_is_skipped(
     )
     left = [
         text
-        for text in finetune(loaded, prepared, 1, "fp32", _quiet).record.backoffs
+        for text in finetune(loaded, prepared, 1, "fp32", silent).record.backoffs
         if "skipped" in text
     ]
     assert [text.split(":")[0].split()[-1] for text in left] == ["1e-09", "0.03"]
     monkeypatch.setattr(ProbeRun, "fit", fails)
     with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
-        finetune(loaded, prepared, 1, "fp32", _quiet)
+        finetune(loaded, prepared, 1, "fp32", silent)
     with pytest.raises(TrainingError, match="a probe chooses its rate itself"):
-        tuned(loaded, prepared, 42, "fp32", _quiet)
+        tuned(loaded, prepared, 42, "fp32", silent)
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 7])

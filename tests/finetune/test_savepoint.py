@@ -17,6 +17,7 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.tuning import tuned
+from tests.finetune.conftest import silent
 
 CPU = torch.device("cpu")
 
@@ -29,10 +30,6 @@ class KilledError(BaseException):
 def _each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state after each step, however long writing it takes."""
     monkeypatch.setattr(savepoint, "_SHARE", 0.0)
-
-
-def _silent(done: int, total: int, what: str) -> None:
-    """No progress."""
 
 
 def _killed_at(step: int, word: str = "loss") -> Any:
@@ -61,7 +58,7 @@ def train(setup: Any, tmp_path: Path) -> Callable[..., Outcome]:
         *arguments: str,
         seed: int = 1,
         precision: Precision = "fp32",
-        progress: Any = _silent,
+        progress: Any = silent,
         limit: int | None = 48,
         saved: bool = True,
         run: Any = finetune,
@@ -314,11 +311,11 @@ def test_reading_the_states_ends_when_asked_and_each_seed_after_it_is_its_own(
     loaded, prepared = setup("bert", "demo_topic", "training.encoder=frozen", "probe.epochs=2")
     monkeypatch.setattr(STOP, "set", True)
     with pytest.raises(RunStoppedError):
-        finetune(loaded, prepared, 1, "fp32", _silent, _keep(tmp_path))
+        finetune(loaded, prepared, 1, "fp32", silent, _keep(tmp_path))
     monkeypatch.setattr(STOP, "set", False)
     saved = _keep(tmp_path).load()
     assert saved["ended"] == 1
     records = [
-        finetune(loaded, prepared, seed, "fp32", _silent, _keep(tmp_path)).record for seed in (1, 2)
+        finetune(loaded, prepared, seed, "fp32", silent, _keep(tmp_path)).record for seed in (1, 2)
     ]
     assert [record.resumed for record in records] == [1, 0]

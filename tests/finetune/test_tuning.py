@@ -17,17 +17,14 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome
 from biobench.finetune.tuning import changed, tuned
 from biobench.schema.record import TrainingRecord
+from tests.finetune.conftest import silent
 
 QUICK = ("training.epochs=2", "training.grid=[0.001, 1.0, 20.0]")
 
 
-def _silent(done: int, total: int, what: str) -> None:
-    """No progress."""
-
-
 def test_the_best_trial_on_validation_predicts(setup: Any) -> None:
     loaded, prepared = setup("bert", "demo_topic", *QUICK, limit=None)
-    outcome = tuned(loaded, prepared, 1, "fp32", _silent)
+    outcome = tuned(loaded, prepared, 1, "fp32", silent)
     trials = outcome.record.trials
     rate = prepared.spec.training.learning_rate
     assert [t.learning_rate for t in trials] == pytest.approx(
@@ -36,7 +33,7 @@ def test_the_best_trial_on_validation_predicts(setup: Any) -> None:
     best = max(trials, key=lambda t: t.validation)
     assert best.validation > trials[0].validation
     alone = finetune(
-        loaded, replace(prepared, spec=changed(prepared.spec, best.factor)), 1, "fp32", _silent
+        loaded, replace(prepared, spec=changed(prepared.spec, best.factor)), 1, "fp32", silent
     )
     assert outcome.predictions == alone.predictions
     assert outcome.record.curve == alone.record.curve
@@ -47,7 +44,7 @@ def test_poisoned_test_labels_change_nothing_and_test_is_read_last(
     setup: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded, prepared = setup("bert", "demo_topic", *QUICK)
-    clean = tuned(loaded, prepared, 1, "fp32", _silent)
+    clean = tuned(loaded, prepared, 1, "fp32", silent)
     wrong = {label: prepared.outputs[i - 1] for i, label in enumerate(prepared.outputs)}
     documents = [
         replace(d, labels=tuple(wrong[x] for x in d.labels)) for d in prepared.test.documents
@@ -62,7 +59,7 @@ def test_poisoned_test_labels_change_nothing_and_test_is_read_last(
         return whole(loaded, blind, *rest)
 
     monkeypatch.setattr(tuning, "finetune", watched)
-    again = tuned(loaded, poisoned, 1, "fp32", _silent)
+    again = tuned(loaded, poisoned, 1, "fp32", silent)
     assert read == [0, 0, 0], "no trial has a test split"
     assert again.predictions == clean.predictions
     assert again.record == clean.record

@@ -23,6 +23,7 @@ from biobench.finetune import loop
 from biobench.finetune.engine import finetune
 from biobench.finetune.network import Network
 from biobench.models import attention
+from tests.finetune.conftest import silent
 from tests.helpers.golden_make import write_tasks
 
 WAITS = (
@@ -139,10 +140,6 @@ def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU passes for an accelerator without kernels."""
     monkeypatch.setattr(loop, "ASYNCHRONOUS", ("cpu",))
     monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
-
-
-def silent(done: int, total: int, what: str) -> None:
-    """No progress."""
 
 
 FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -53,13 +54,26 @@ Run = Callable[..., Said]
 """The fixture `biobench`: a command's arguments to what it said."""
 
 
+def words(*arguments: str | Path) -> list[str]:
+    """The words of a command. The text that begins it, and one that begins with --, may hold
+    several, written as in a shell.
+    """
+    split: list[str] = []
+    for place, argument in enumerate(arguments):
+        if isinstance(argument, str) and (place == 0 or argument.startswith("--")):
+            split += shlex.split(argument)
+        else:
+            split.append(str(argument))
+    return split
+
+
 def call(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str | Path
 ) -> Said:
     """`biobench ARGUMENTS` in this process."""
     from biobench.cli.main import main
 
-    monkeypatch.setattr(sys, "argv", ["biobench", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["biobench", *words(*arguments)])
     capfd.readouterr()
     with pytest.raises(SystemExit) as ended:
         main()
@@ -71,7 +85,7 @@ def process(*arguments: str | Path, cwd: Path, **environment: str) -> Said:
     """`biobench ARGUMENTS` as a process of its own, through the installed console script."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
     env |= {"OMP_NUM_THREADS": "1", **environment}
-    command = [SCRIPT, *map(str, arguments)]
+    command = [SCRIPT, *words(*arguments)]
     done = subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
     )

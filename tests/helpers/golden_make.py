@@ -34,34 +34,14 @@ from biobench.data.hashing import canonical
 from biobench.data.load import load_data
 from biobench.schema.document import Document
 from biobench.store import Store
-from tests.helpers.checkpoints import FAMILIES, SPECIAL
+from tests.helpers.checkpoints import FAMILIES, IDS, SPECIAL
 from tests.helpers.span_make import make_nested
 from tests.helpers.spec_make import write_spec
 
 FILE = Path(__file__).parent.parent / "golden" / "golden_runs.json"
 
-_CLEANED = dict.fromkeys(("clean_text", "handle_chinese_chars", "lowercase"), True)
-_LETTERS = {
-    "type": "WordPiece",
-    "unk_token": "<unk>",
-    "continuing_subword_prefix": "##",
-    "max_input_chars_per_word": 100,
-}
-_WORDPIECE: dict[str, Any] = {
-    "normalizer": {**_CLEANED, "type": "BertNormalizer", "strip_accents": None},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "model": _LETTERS,
-}
-_UNIGRAM: dict[str, Any] = {
-    "normalizer": {"type": "NFKC"},
-    "pre_tokenizer": {
-        "type": "Metaspace",
-        "replacement": "▁",
-        "prepend_scheme": "always",
-        "split": True,
-    },
-    "model": {"type": "Unigram", "unk_id": 3, "byte_fallback": False},
-}
+TOKENIZERS = FILE.with_name("golden_tokenizers.json")
+"""tokenizer.json of both families without its vocabulary, and tokenizer_config.json."""
 
 _ROWS = (
     "{id: made, folder: rows, files: {train: train.tsv, validation: validation.tsv, test: "
@@ -135,54 +115,20 @@ def write_checkpoint(family: str, folder: Path) -> Path:
         {c for w in words for c in w.lower() + w}
         | set("abcdefghijklmnopqrstuvwxyz0123456789.,;:/()'-%")
     )
+    vocabulary: Any
     if family == "bert":
         entries = [*SPECIAL, *letters, *(f"##{c}" for c in letters)]
         entries += sorted({w.lower() for w in words} - set(entries))
-        form = _WORDPIECE | {
-            "model": _WORDPIECE["model"] | {"vocab": {entry: i for i, entry in enumerate(entries)}}
-        }
+        vocabulary = {entry: i for i, entry in enumerate(entries)}
     else:
         entries = [*SPECIAL, "▁", *letters, *(f"▁{w}" for w in words)]
-        chances = [[e, -1.0 if e.startswith("▁") else -4.0] for e in entries]
-        form = _UNIGRAM | {"model": _UNIGRAM["model"] | {"vocab": chances}}
-    form |= {"version": "1.0", "truncation": None, "padding": None, "decoder": None}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    form["added_tokens"] = [
-        {"id": i, "content": c, **flags, "special": True} for i, c in enumerate(SPECIAL)
-    ]
-
-    parts = [
-        *({"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}),
-        *({"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}),
-        {"SpecialToken": {"id": "</s>", "type_id": 1}},
-    ]
-    form["post_processor"] = {
-        "type": "TemplateProcessing",
-        "single": parts[:3],
-        "pair": parts,
-        "special_tokens": {
-            c: {"id": c, "ids": [SPECIAL.index(c)], "tokens": [c]} for c in ("<s>", "</s>")
-        },
-    }
-    _write_json(folder / "tokenizer.json", form)
-    names = dict(zip(("bos", "pad", "eos", "unk", "mask"), SPECIAL, strict=True)) | {
-        "cls": "<s>",
-        "sep": "</s>",
-    }
-    about: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
-    _write_json(
-        folder / "tokenizer_config.json",
-        about | {f"{role}_token": name for role, name in names.items()},
-    )
+        vocabulary = [[e, -1.0 if e.startswith("▁") else -4.0] for e in entries]
+    stored = json.loads(TOKENIZERS.read_text(encoding="utf-8"))
+    stored[family]["model"]["vocab"] = vocabulary
+    _write_json(folder / "tokenizer.json", stored[family])
+    _write_json(folder / "tokenizer_config.json", stored["config"])
     config_class, _, sizes = FAMILIES[family]
-    ids = {
-        "bos_token_id": 0,
-        "cls_token_id": 0,
-        "pad_token_id": 1,
-        "eos_token_id": 2,
-        "sep_token_id": 2,
-    }
-    fields = sizes | (ids if family == "modernbert" else {"pad_token_id": 1})
+    fields = sizes | (IDS if family == "modernbert" else {"pad_token_id": 1})
     fields |= {"vocab_size": len(entries), "max_position_embeddings": 300}
     model = hf.AutoModel.from_config(config_class(**fields))
     draw = np.random.RandomState(7)  # whose numbers never change from one version to the next

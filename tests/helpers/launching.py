@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Said, words
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0
@@ -115,7 +115,7 @@ class Launcher:
         stem = folder / str(self.count)
         for name in ("out", "err"):
             Path(f"{stem}.0.{name}").touch()  # a child may be killed before it has opened them
-        texts = [[str(word) for word in arguments] for arguments in commands]
+        texts = [words(*arguments) for arguments in commands]
         self.process.stdin.write(json.dumps([texts, str(stem), self.environment | more]) + "\n")
         self.process.stdin.flush()
         pid = self.started.get(timeout=PATIENCE)

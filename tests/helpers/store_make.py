@@ -7,18 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction, Span
-from biobench.schema.record import (
-    Cost,
-    CurvePoint,
-    ModelIdentity,
-    Provenance,
-    RunRecord,
-    TaskIdentity,
-    TrainingRecord,
-    Windows,
-)
+from biobench.schema.record import RunRecord
 from biobench.score import scored
 from biobench.store import Store, run_key
 from biobench.store.records import to_json
@@ -64,6 +57,29 @@ def predictions(missed: int = 1) -> list[Prediction]:
     ]
 
 
+RECORD = RunRecord.model_validate(
+    yaml.safe_load("""
+key: ""
+model: {id: "", hash: "", architecture: ModernBertModel, parameters: 1000}
+task: {id: "", version: 1, hash: "", data_hash: d, source: local, corpus: "", language: en,
+  type: token_ner, labels: [Disease, Drug, Other], gold_labels: [Disease, Drug], test_documents: 3}
+seed: 42
+protocol: {training: {epochs: 1, learning_rate: 5.0e-5}}
+training: {steps: 10, best_step: 5, precision: fp32, attention: packed, batch_size: 16,
+  micro_batch_tokens: 512, curve: [{step: 5, epoch: 1.0, train_loss: 0.5,
+    validation: {macro_f1: 0.5}, learning_rate: 5.0e-5}]}
+cost: {seconds: 2.0, train_seconds: 1.0, evaluation_seconds: 1.0, peak_memory_bytes: 1,
+  train_tokens_per_second: 5.0}
+windows: {max_length: 128, truncated_documents: 0, lost_gold: 0}
+provenance: {biobench: 0.1.0, commit: null, packages: {numpy: "2"}, python: "3.11", platform: Linux,
+  device: cpu, threads: 1, started: "2026-01-01T00:00:00+00:00"}
+predictions: ""
+predictions_sha256: ""
+""")
+)
+"""A run of no model on no task."""
+
+
 def record(
     *,
     model: str = "tiny",
@@ -83,63 +99,15 @@ def record(
         precision="fp32",
         limit=fields.get("limit"),
     )
-    identity = TaskIdentity(
-        id=task,
-        version=1,
-        hash=f"hash of {task}",
-        data_hash="d",
-        source="local",
-        corpus=corpus or task,
-        language=language,
-        type="token_ner",
-        labels=("Disease", "Drug", "Other"),
-        gold_labels=("Disease", "Drug"),
-        test_documents=3,
-    )
-    point = CurvePoint(
-        step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5
-    )
-    training = TrainingRecord(
-        steps=10,
-        best_step=5,
-        curve=(point,),
-        precision="fp32",
-        attention="packed",
-        batch_size=16,
-        micro_batch_tokens=512,
-    )
-    cost = Cost(
-        seconds=2.0,
-        train_seconds=1.0,
-        evaluation_seconds=1.0,
-        peak_memory_bytes=1,
-        train_tokens_per_second=5.0,
-    )
-    provenance = Provenance(
-        biobench="0.1.0",
-        commit=None,
-        packages={"numpy": "2"},
-        python="3.11",
-        platform="Linux",
-        device="cpu",
-        threads=1,
-        started="2026-01-01T00:00:00+00:00",
-    )
-    made = RunRecord(
-        key=key,
-        model=ModelIdentity(
-            id=model, hash=weights_hash(model), architecture="ModernBertModel", parameters=1000
-        ),
-        task=identity,
-        seed=seed,
-        protocol={"training": {"epochs": 1, "learning_rate": 5e-5}},
-        training=training,
-        cost=cost,
-        windows=Windows(max_length=128, truncated_documents=0, lost_gold=0),
-        provenance=provenance,
-        predictions="",
-        predictions_sha256="",
-    ).model_copy(update=fields)
+    about = {"id": task, "hash": f"hash of {task}", "corpus": corpus or task, "language": language}
+    weights = {"id": model, "hash": weights_hash(model)}
+    run = {
+        "key": key,
+        "seed": seed,
+        "model": RECORD.model.model_copy(update=weights),
+        "task": RECORD.task.model_copy(update=about),
+    }
+    made = RECORD.model_copy(update=run | fields, deep=True)
     return scored(made, documents(), predictions()) if score else made
 
 

@@ -138,9 +138,9 @@ def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(
     gated, out = recipe(tmp_path, "gated", base="{model: org/gated}"), tmp_path / "runs" / "model"
     hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
     script, planned, refused = command.several(
-        ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
-        ("pretrain", "plan", path, "--json"),
-        ("pretrain", "plan", gated),
+        ("slurm --nodes 2 --time 60 -- pretrain", path, "--out", out),
+        ("pretrain plan", path, "--json"),
+        ("pretrain plan", gated),
     )
     assert planned.status == 0, planned.err
     assert planned.json()["steps"] > 0

@@ -96,14 +96,14 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     pinned = at("texts", first)
     data = ("--data-dir", tmp_path / "data")
     fetched, verified, moving, gated, wrong, bits, gone, absent, inside = command.several(
-        ("data", "fetch", pinned, *data, "--json"),
-        ("data", "verify", pinned, *data, "--json"),
-        ("data", "fetch", at("texts", "main", id="moving"), *data, "--json"),
-        ("data", "fetch", at("gated", "main", "tsv", ""), *data),
-        ("data", "fetch", at("wrong", "main", "tsv", ""), *data),
-        ("data", "fetch", at("bits", "main"), *data),
-        ("data", "fetch", at("texts", "v9", id="gone"), *data),
-        ("data", "fetch", at("nothing", "main"), *data),
+        ("data fetch", pinned, *data, "--json"),
+        ("data verify", pinned, *data, "--json"),
+        ("data fetch", at("texts", "main", id="moving"), *data, "--json"),
+        ("data fetch", at("gated", "main", "tsv", ""), *data),
+        ("data fetch", at("wrong", "main", "tsv", ""), *data),
+        ("data fetch", at("bits", "main"), *data),
+        ("data fetch", at("texts", "v9", id="gone"), *data),
+        ("data fetch", at("nothing", "main"), *data),
         ("token=inside", "data", "fetch", tmp_path / "gated.yaml", *data),
     )
     assert [Path(f).name for f in fetched.json()[0]["files"]] == [
@@ -133,8 +133,8 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     # later, without the hub
     hub.forget()
     again, other = command.several(
-        ("data", "fetch", pinned, *data),
-        ("data", "fetch", pinned, "--data-dir", tmp_path / "other"),
+        ("data fetch", pinned, *data),
+        ("data fetch", pinned, "--data-dir", tmp_path / "other"),
         offline=True,
     )
     assert "already available" in again.out
@@ -175,7 +175,7 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command,
     hub.fault("GET /datasets/org/results/", "cut", 50)
     hub.fault("GET /api/datasets/org/results", "status", 503, body=b"0")
     pull = ("results", "pull", "hub:org/results", "--results-dir", tmp_path / "theirs", "--json")
-    first, second, none = command.several(pull, pull, ("results", "pull", "hub:org/none"))
+    first, second, none = command.several(pull, pull, ("results pull hub:org/none",))
     assert [s["outcome"] for s in first.json()[0]["submissions"]] == ["new"]
     assert first.json()[0]["commit"] == repository.refs["main"]
     assert [s["outcome"] for s in second.json()[0]["submissions"]] == ["unchanged"]
@@ -196,9 +196,9 @@ def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     nobody, sent, file, whole, table, gone = command.several(
         (*export, "org/first"),
         ("token=writer", *export, "org/first"),
-        ("token=writer", *export, "org/first", "--format", "eval-results"),
+        ("token=writer", *export, "org/first", "--format eval-results"),
         ("token=writer", *export, "org/bare"),
-        (*export, "org/first", "--format", "bibtex"),
+        (*export, "org/first", "--format bibtex"),
         ("token=writer", *export, "org/gone"),
     )
     assert "hub model org/first: the hub wants a token" in refusal(nobody)

@@ -30,7 +30,7 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(hub, command, en
     )
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": encoder["config.json"] + b"\n"})
-    done = command("run", "org/tiny@v1", *RUN, "--parallel", "1", "--json")
+    done = command("run org/tiny@v1", *RUN, "--parallel 1 --json")
     assert done.status == 0, done.err
     record = json.loads(
         (command.home / done.json()[0]["predictions"]).with_suffix(".json").read_text()
@@ -42,11 +42,11 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(hub, command, en
     # later runs take everything from the cache; what is not there is named in one line
     hub.forget()
     tag, commit, missing, known, unknown = command.several(
-        ("run", "org/tiny@v1", *RUN, "--json"),
+        ("run org/tiny@v1", *RUN, "--json"),
         ("run", f"org/tiny@{first}", *RUN, "--json"),
-        ("run", "org/tiny", *RUN),
-        ("errors", "org/tiny@v1", "--task", "demo_topic"),
-        ("errors", "org/tiny@v2", "--task", "demo_topic"),
+        ("run org/tiny", *RUN),
+        ("errors org/tiny@v1 --task demo_topic",),
+        ("errors org/tiny@v2 --task demo_topic",),
         offline=True,
     )
     assert [r["status"] for answer in (tag, commit) for r in answer.json()] == ["skipped"] * 2

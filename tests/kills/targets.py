@@ -20,16 +20,7 @@ from tests.helpers.trainer_make import SMALL
 RUNS = 16
 LONGER = (*SMALL, "phases.0.tokens=9216", "phases.1.tokens=6144")
 RUN = [
-    "--seeds",
-    "1-2",
-    "--set",
-    "training.epochs=3",
-    "--device",
-    "cpu",
-    "--parallel",
-    "1",
-    "--save-every",
-    "0",
+    "--seeds 1-2 --set training.epochs=3 --device cpu --parallel 1 --save-every 0",
 ]
 """Two runs with their state on disk after each step."""
 NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
@@ -196,7 +187,7 @@ def targets(shared: Path, server: Server) -> dict[str, Target]:
     spec = write_spec(
         shared / "fetched.yaml", source=source, reader="{format: iob}", splits="official"
     )
-    pretrain = ("pretrain", "toy_detour", "--resume", "--quiet", "--no-exclude-tasks")
+    pretrain = ("pretrain", "toy_detour", "--resume --quiet --no-exclude-tasks")
     build = ("corpus", "build", "toy_detour", "--no-exclude-tasks")
     every = (
         Target(
@@ -248,14 +239,14 @@ def targets(shared: Path, server: Server) -> dict[str, Target]:
         Target(
             "index",
             _results(store),
-            lambda p, out: ["report", "--results-dir", out, "--format", "json"],
+            lambda p, out: ["report", "--results-dir", out, "--format json"],
             "results",
             _index,
         ),
         Target(
             "run",
             _plain,
-            lambda p, out: ["run", tiny, "--task", "demo_topic", *RUN, "--results-dir", out],
+            lambda p, out: ["run", tiny, "--task demo_topic", *RUN, "--results-dir", out],
             "results",
             _ran,
             lambda p: tiny,

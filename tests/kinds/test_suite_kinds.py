@@ -25,7 +25,6 @@ from biobench.score import compute, oracle, rescore
 from biobench.store import Store
 from tests.helpers.spec_make import spec_text, write_spec
 from tests.helpers.sts_make import COMMON, STS, WORDS, write_sts
-from tests.helpers.tiny import make_tiny_encoder
 
 MCQA = spec_text(
     "my_mcqa",
@@ -37,11 +36,6 @@ MCQA = spec_text(
     "right_is: from_one}",
     **COMMON,
 )
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 def write_mcqa(folder: Path, sizes: tuple[int, int, int] = (16, 8, 12)) -> None:

@@ -64,14 +64,16 @@ SUBSTITUTED: dict[str, tuple[Any, str, str | None, dict[str, Any] | None]] = {
 """Tokenizer, model type, the class that is named, and tokenizer_config.json."""
 
 
-@pytest.mark.parametrize("shape", SUBSTITUTED)
-def test_the_tokenizer_file_is_believed_where_the_class_reads_otherwise(
-    shape: str, tmp_path: Path
-) -> None:
-    make, family, named, settings = SUBSTITUTED[shape]
-    folder = write_tokenizer(tmp_path / "m", make(), family, named=named, settings=settings)
-    read = read_tokenizer(folder)
-    by_file = Tokenizer.from_file(str(folder / FILE))
+@pytest.fixture(params=SUBSTITUTED)
+def substituted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder with such a tokenizer."""
+    make, family, named, settings = SUBSTITUTED[request.param]
+    return write_tokenizer(tmp_path / "m", make(), family, named=named, settings=settings)
+
+
+def test_the_tokenizer_file_is_believed_where_the_class_reads_otherwise(substituted: Path) -> None:
+    read = read_tokenizer(substituted)
+    by_file = Tokenizer.from_file(str(substituted / FILE))
     assert [read.tokenizer(text)["input_ids"] for text in TEXTS] == published.reading(by_file)
     pair = read.tokenizer(TEXTS[0], TEXTS[1])["input_ids"]
     assert pair == by_file.encode(TEXTS[0], TEXTS[1]).ids
@@ -81,18 +83,22 @@ def test_the_tokenizer_file_is_believed_where_the_class_reads_otherwise(
     assert [note for note in read.notes if "is read from tokenizer.json itself" in note]
 
 
-@pytest.mark.parametrize("shape", SUBSTITUTED)
-def test_a_tokenizer_of_the_file_is_the_same_after_it_was_saved(shape: str, tmp_path: Path) -> None:
+def saved(tokenizer: Any, folder: Path) -> Path:
+    """The tokenizer saved beside `folder`, with that folder's config."""
+    start = folder.with_name("start")
+    tokenizer.save_pretrained(start)
+    (start / "config.json").write_text((folder / "config.json").read_text())
+    return start
+
+
+def test_a_tokenizer_of_the_file_is_the_same_after_it_was_saved(substituted: Path) -> None:
     """A pretraining run saves it where it starts, and its corpus goes by the hash."""
-    make, family, named, settings = SUBSTITUTED[shape]
-    folder = write_tokenizer(tmp_path / "m", make(), family, named=named, settings=settings)
-    tokenizer = load_tokenizer(folder)
-    tokenizer.save_pretrained(tmp_path / "start")
-    (tmp_path / "start" / "config.json").write_text((folder / "config.json").read_text())
-    again = read_tokenizer(tmp_path / "start")
+    tokenizer = load_tokenizer(substituted)
+    start = saved(tokenizer, substituted)
+    again = read_tokenizer(start)
     assert tokenizer_hash(again.tokenizer) == tokenizer_hash(tokenizer)
     assert again.changes == ()
-    plain = hf.AutoTokenizer.from_pretrained(tmp_path / "start")
+    plain = hf.AutoTokenizer.from_pretrained(start)
     assert plain(TEXTS)["input_ids"] == tokenizer(TEXTS)["input_ids"]
 
 
@@ -141,9 +147,7 @@ def test_a_sentencepiece_model_alone_is_a_tokenizer(named: str, tmp_path: Path) 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / file))
     for text in TEXTS:
         assert read.tokenizer.tokenize(text) == pieces.encode(text, out_type=str)
-    read.tokenizer.save_pretrained(tmp_path / "saved")
-    (tmp_path / "saved" / "config.json").write_text((folder / "config.json").read_text())
-    again = read_tokenizer(tmp_path / "saved")
+    again = read_tokenizer(saved(read.tokenizer, folder))
     assert again[1:] == (f"{named}, equal to tokenizer.json", (), ())
     assert tokenizer_hash(again.tokenizer) == tokenizer_hash(read.tokenizer)
 

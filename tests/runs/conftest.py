@@ -1,5 +1,4 @@
-"""One tiny encoder for all tests of this folder, and requests of runs that take tenths of a
-second."""
+"""Requests of runs that take tenths of a second."""
 
 from __future__ import annotations
 
@@ -11,13 +10,6 @@ import pytest
 
 from biobench.finetune.loop import Run
 from biobench.runs.options import RunRequest
-from tests.helpers.tiny import make_tiny_encoder
-
-
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint that no test changes."""
-    return make_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture

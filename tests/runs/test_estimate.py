@@ -115,13 +115,13 @@ def test_a_dry_run_tells_how_long_the_rest_takes(
     def biobench(*arguments: str) -> Any:
         return call(monkeypatch, capfd, "run", tiny, "--task", "demo_topic", *FAST, *arguments)
 
-    assert "no timings on this device yet" in biobench("--seeds", "1-3", "--dry-run").out
-    took = sorted(row["seconds"] for row in biobench("--seeds", "1-2", "--json").json())
-    rows = biobench("--seeds", "1-4", "--dry-run", "--json").json()
+    assert "no timings on this device yet" in biobench("--seeds 1-3 --dry-run").out
+    took = sorted(row["seconds"] for row in biobench("--seeds 1-2 --json").json())
+    rows = biobench("--seeds 1-4 --dry-run --json").json()
     expected = [row["seconds_expected"] for row in rows if row["status"] == "planned"]
     assert len(expected) == 2
     assert all(took[0] - 0.06 <= seconds <= took[1] + 0.06 for seconds in expected)
-    assert "2 runs to make: about" in biobench("--seeds", "1-4", "--dry-run").out
+    assert "2 runs to make: about" in biobench("--seeds 1-4 --dry-run").out
 
 
 def test_times_in_words() -> None:

@@ -232,7 +232,7 @@ def test_groups_are_the_papers() -> None:
     }
 
 
-SAMPLED = ("--texts", "embedded", "--n", "8", "--max-length", "32")
+SAMPLED = "--texts embedded --n 8 --max-length 32"
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def analyze(
 def test_the_command_prints_json_and_a_table(
     models: dict[str, Path], analyze: Callable[..., Said]
 ) -> None:
-    options = ("--texts", "embedded", "--n", "12", "--seeds", "42,43", "--max-length", "48")
+    options = "--texts embedded --n 12 --seeds 42,43 --max-length 48"
     arguments = (
         "cka",
         models["a"],
@@ -254,7 +254,7 @@ def test_the_command_prints_json_and_a_table(
         "--noise",
         models["a"],
         models["near"],
-        *options,
+        options,
     )
     found = json.loads(analyze(*arguments, "--json").out)
     assert (found["per_seed"], len(found["lines"])) == (12, 16)
@@ -268,13 +268,13 @@ def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
     other: str, models: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
 ) -> None:
     a, b = models["a"], models[other]
-    line = analyze("cka", a, b, *SAMPLED).refusal()
+    line = analyze("cka", a, b, SAMPLED).refusal()
     assert OTHERS[other][1] in line
     assert str(b) in line
-    assert OTHERS[other][1] in analyze("cka", a, a, "--noise", a, b, *SAMPLED).refusal()
+    assert OTHERS[other][1] in analyze("cka", a, a, "--noise", a, b, SAMPLED).refusal()
     assert (
         OTHERS[other][2]
-        in analyze("transplant", a, b, "--layers", "0", "--out", tmp_path / "hybrid").refusal()
+        in analyze("transplant", a, b, "--layers 0 --out", tmp_path / "hybrid").refusal()
     )
     assert not list(tmp_path.iterdir())
 
@@ -284,7 +284,7 @@ def test_a_run_s_folder_is_answered_with_its_model(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(models["a"], run / "model")
-    for command in (("cka", *SAMPLED), ("transplant", "--layers", "0", "--out", tmp_path / "out")):
+    for command in (("cka", SAMPLED), ("transplant", "--layers 0 --out", tmp_path / "out")):
         assert f"give {run / 'model'}" in analyze(command[0], models["a"], run, *command[1:]).err
 
 

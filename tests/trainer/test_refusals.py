@@ -32,7 +32,7 @@ from trainer.pretrain import State, _report, _Step
 from trainer.recipe.library import load_recipe
 from trainer.train import checkpoint
 from trainer.train.checkpoint import Progress, latest_checkpoint, prune, save_checkpoint
-from trainer.train.distributed import World
+from trainer.train.distributed import StoppedError, World
 from trainer.train.phase import prepare
 from trainer.train.progress import Metrics, Tick, TrainingDisplay, read_metrics, silent
 from trainer.train.run_folder import claimed, read_recipe
@@ -145,6 +145,28 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float, tmp_
     _report(run, phase, 5.0, step, speed=1.0, cost=1.0)
     with pytest.raises(TrainingError, match="phase 'detour' is not finite at step 1"):
         _report(run, phase, loss, replace(step, norm=torch.tensor(norm)), speed=1.0, cost=1.0)
+
+
+@pytest.mark.parametrize(("device", "within"), [("cuda", "high"), ("cpu", "highest")])
+def test_a_run_on_a_gpu_multiplies_in_tf32_and_leaves_the_setting_as_it_was(
+    device: str, within: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precisions: list[str] = []
+
+    def stopped(*_: Any, **__: Any) -> None:
+        precisions.append(torch.get_float32_matmul_precision())
+        raise StoppedError
+
+    monkeypatch.setattr(trainer.pretrain, "_setup", stopped)
+    run = State(
+        load_recipe("toy_detour"),
+        tmp_path,
+        World(0, 1, torch.device(device)),
+        silent,
+        lambda: False,
+    )
+    assert trainer.pretrain.pretrain(run, resume=False).status == "preempted"
+    assert [*precisions, torch.get_float32_matmul_precision()] == [within, "highest"]
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

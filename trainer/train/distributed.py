@@ -138,5 +138,19 @@ def determinism(wanted: bool) -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
+@contextmanager
+def fast_products(device: torch.device) -> Iterator[None]:
+    """Inside, a GPU rounds the factors of fp32 matrix products to TF32. The setting is of the whole
+    process: what the caller had is restored.
+    """
+    before = torch.get_float32_matmul_precision()
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 class StoppedError(Exception):
     """The run was asked to stop before its training began: nothing of a state is to be saved."""

@@ -20,47 +20,48 @@ runs every step on a CPU with stand-in kernels and tiny models: its figures mean
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import tempfile
 from pathlib import Path
 
+import typer
+
 from tests.benchmarks.gpu.setting import RESULTS, Setting
 from tests.benchmarks.gpu.steps import STEPS, run_steps, table
 
 
-def main() -> int:
-    """Make the steps, print the table; exit status 1 where one of them is not done."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks.gpu",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def main(
+    only: str = "",
+    minutes: float = 9.0,
+    out: Path = Path("build/gpu"),
+    device: str = "cuda",
+    tiny: bool = False,
+) -> None:
+    """Make the steps, print the table; exit status 1 where one of them is not done.
+
+    --only: names with commas between them. --minutes: for all steps together. --out: folder of the
+    results. --device cpu: with --tiny, on tiny models and few steps.
+    """
     names = [step.name for step in STEPS]
-    parser.add_argument("--only", default="", help=f"with commas between them: {', '.join(names)}")
-    parser.add_argument("--minutes", type=float, default=9.0, help="time for all steps together")
-    parser.add_argument("--out", type=Path, default=Path("build/gpu"), help=f"folder of {RESULTS}")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--tiny", action="store_true", help="tiny models and few steps")
-    given = parser.parse_args()
-    chosen = [name for name in given.only.split(",") if name]
+    chosen = [name for name in only.split(",") if name]
     if unknown := set(chosen) - set(names):
-        parser.error(f"unknown step {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    if given.device == "cpu" and not given.tiny:
-        parser.error("--device cpu takes hours without --tiny")
+        raise typer.BadParameter(f"unknown step {', '.join(unknown)}; there are {', '.join(names)}")
+    if (device, tiny) not in (("cuda", False), ("cuda", True), ("cpu", True)):
+        raise typer.BadParameter("give --device cuda, or --device cpu --tiny")
     try:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / RESULTS).open("a").close()
+        out.mkdir(parents=True, exist_ok=True)
+        (out / RESULTS).open("a").close()
     except OSError as error:
-        parser.error(f"--out {given.out}: {error.strerror}; give a folder that can be written")
+        reason = f"--out {out}: {error.strerror}; give a folder that can be written"
+        raise typer.BadParameter(reason) from error
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and the running step with it
     with tempfile.TemporaryDirectory(prefix="biobench-gpu-") as work:
-        setting = Setting(given.device, given.tiny, given.out.resolve(), Path(work))
-        lines = run_steps(STEPS, setting, minutes=given.minutes, only=chosen)
+        setting = Setting(device, tiny, out.resolve(), Path(work))
+        lines = run_steps(STEPS, setting, minutes=minutes, only=chosen)
     print(table(STEPS, lines))
-    return int(any(lines[name]["status"] != "done" for name in chosen or names))
+    raise typer.Exit(any(lines[name]["status"] != "done" for name in chosen or names))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    typer.run(main)

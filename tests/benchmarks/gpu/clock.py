@@ -10,21 +10,25 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch._dynamo.utils import calculate_time_spent
 from torch.autograd import DeviceType
 from torch.profiler import profile
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 
+WATCHED = 2
+"""Steps under the profiler, the last ones of a training; their times do not count."""
+
 
 class Clock:
-    """Notes the ends of training steps; nothing waits for the device until the figures are read.
+    """Notes the ends of training steps; nothing waits for the device until they are read.
 
-    profiled: numbers of the steps after which a profiler starts and stops; none without it.
+    steps: of a training whose last `WATCHED` ones are profiled; 0: none is.
     """
 
-    def __init__(self, device: torch.device, profiled: tuple[int, int] = (0, 0)) -> None:
-        self.device, self.profiled = device, profiled
-        self.marks: list[Any] = []
+    def __init__(self, device: torch.device, steps: int = 0) -> None:
+        self.device, self.steps = device, steps
+        self.ends: list[Any] = []
         self.profiler = profile()
 
     def tick(self) -> None:
@@ -32,62 +36,66 @@ class Clock:
         if self.device.type == "cuda":
             event = torch.cuda.Event(enable_timing=True)
             event.record()
-            self.marks.append(event)
+            self.ends.append(event)
         else:
-            self.marks.append(time.perf_counter())
-        if len(self.marks) in self.profiled:
+            self.ends.append(time.perf_counter())
+        if self.steps and len(self.ends) == self.steps - WATCHED:
             wait(self.device)
-            begins = len(self.marks) == self.profiled[0]
-            (self.profiler.start if begins else self.profiler.stop)()
+            self.profiler.start()
+        elif self.steps and len(self.ends) == self.steps:
+            wait(self.device)
+            self.profiler.stop()
 
-    def milliseconds(self) -> list[float]:
-        """Of each step after the first."""
+    def milliseconds(self) -> float:
+        """Median of the steps after the first one and before the profiled ones."""
         wait(self.device)
+        timed = self.ends[: self.steps - WATCHED] if self.steps else self.ends
         if self.device.type == "cuda":
-            return [before.elapsed_time(after) for before, after in pairwise(self.marks)]
-        return [1000 * (after - before) for before, after in pairwise(self.marks)]
+            return statistics.median(a.elapsed_time(b) for a, b in pairwise(timed))
+        return statistics.median(1000 * (b - a) for a, b in pairwise(timed))
+
+    def device_work(self) -> list[tuple[float, float]]:
+        """(begin, end) in microseconds of each launch in the profiled steps, ascending."""
+        kind = DeviceType.CUDA if self.device.type == "cuda" else DeviceType.CPU
+        events = [e for e in self.profiler.events() or () if e.device_type == kind]
+        ranges = [e.time_range for e in events if not e.is_user_annotation]
+        return sorted((span.start, span.end) for span in ranges)
 
 
 Train = Callable[[Clock], object]
 """Trains the same steps on each call, and ticks after each."""
 
 
-def measure(train: Train, device: torch.device) -> dict[str, Any]:
-    """Train three times: to compile, to time, and under a profiler.
-
-    ms: median of a step and its quarters. compile_s: what the first time took beyond the second.
-    launches, busy: of a step, and the share of the second time's step in which the device had work;
-    they are missing where the profiler saw none.
-    """
-    compiling = seconds_of(lambda: train(Clock(device)), device)
+def profiled(train: Train, device: torch.device) -> Clock:
+    """The clock of a second training, whose last steps are profiled; the first one compiles."""
+    warm_up = Clock(device)
+    train(warm_up)
     reset_peak_memory(device)
-    clock = Clock(device)
-    steady = seconds_of(lambda: train(clock), device)
-    peak, times = peak_memory_bytes(device), clock.milliseconds()
-    low, middle, high = statistics.quantiles(times, n=4)
-    figures: dict[str, Any] = {
-        "ms": round(middle, 2),
-        "ms_quarters": [round(low, 2), round(high, 2)],
-        "compile_s": round(compiling - steady, 1),
-        "gib": round(peak / 2**30, 2),
+    clock = Clock(device, steps=len(warm_up.ends))
+    train(clock)
+    return clock
+
+
+def measure(train: Train, device: torch.device) -> dict[str, Any]:
+    """Figures of a step: median ms; seconds of compilation; GiB at the peak; launches; and busy,
+    the share of a step's time in which the device has work.
+    """
+    before = compile_seconds()
+    clock = profiled(train, device)
+    milliseconds, work = clock.milliseconds(), clock.device_work()
+    return {
+        "ms": round(milliseconds, 2),
+        "compile_s": round(compile_seconds() - before, 1),
+        "gib": round(peak_memory_bytes(device) / 2**30, 2),
+        "launches": round(len(work) / WATCHED),
+        # a profiler slows the host: a step takes the time that it took without one
+        "busy": round(covered(work) / 1000 / WATCHED / milliseconds, 3),
     }
-    begin = max(1, len(clock.marks) // 3)
-    end = max(begin + 1, len(clock.marks) // 2)
-    watched = Clock(device, (begin, end))
-    train(watched)
-    if work := device_work(watched):
-        figures["launches"] = round(len(work) / (end - begin))
-        # a profiler slows the host: the same steps without it took this long
-        figures["busy"] = round(covered(work) / 1000 / sum(times[begin - 1 : end - 1]), 3)
-    return figures
 
 
-def device_work(clock: Clock) -> list[tuple[float, float]]:
-    """(begin, end) in microseconds of each launch in the profiled steps, ascending."""
-    kind = DeviceType.CUDA if clock.device.type == "cuda" else DeviceType.CPU
-    events = [e for e in clock.profiler.events() or () if e.device_type == kind]
-    ranges = [e.time_range for e in events if not e.is_user_annotation]
-    return sorted((span.start, span.end) for span in ranges)
+def compile_seconds() -> float:
+    """Seconds that this process has compiled for."""
+    return float(calculate_time_spent().get("total_wall_time", 0.0))
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
@@ -97,15 +105,6 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
         length += max(0.0, stop - max(begin, end))
         end = max(end, stop)
     return length
-
-
-def seconds_of(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds of the work, until the device has done it."""
-    wait(device)
-    began = time.perf_counter()
-    work()
-    wait(device)
-    return time.perf_counter() - began
 
 
 def wait(device: torch.device) -> None:

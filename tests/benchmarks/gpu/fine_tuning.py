@@ -21,7 +21,7 @@ from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.loop import Outcome
 from biobench.finetune.prepare import Prepared
 from biobench.models.loading import Checkpoint, load_tokenizer
-from tests.benchmarks.gpu.clock import Clock, Train, forget, measure
+from tests.benchmarks.gpu.clock import Clock, forget, measure
 from tests.benchmarks.hf_trainer import Windows
 
 VARLEN = "gpu_script_varlen"
@@ -52,13 +52,14 @@ def measure_product(
 
     figures = measure(train, device)
     notes = {"paths": list(encoder.paths), "slow": encoder.slow_parts()}
-    return {**figures, **notes, "backoffs": list(outcomes[-1].record.backoffs)}
+    return {**figures, **notes, "backoffs": outcomes[-1].record.backoffs}
 
 
 def measure_library(
     made_for: Checkpoint, prepared: Prepared, device: torch.device, *, compiled: bool, flat: bool
 ) -> dict[str, Any]:
-    """Figures of the library's token classifier on the product's batches, bf16 and fused AdamW.
+    """Figures of the library's token classifier in a plain loop over the product's batches, in bf16
+    and by fused AdamW.
 
     flat: documents end to end and variable-length attention, in place of padding.
     """
@@ -69,13 +70,6 @@ def measure_library(
         attn_implementation=VARLEN if flat else "sdpa",
         dtype=torch.float32,
     ).to(device)
-    return measure(library_steps(model, made_for, prepared, compiled=compiled, flat=flat), device)
-
-
-def library_steps(
-    model: Any, made_for: Checkpoint, prepared: Prepared, *, compiled: bool, flat: bool
-) -> Train:
-    """What trains the library's model in a plain loop."""
     forward = torch.compile(model) if compiled else model
     recipe, split = prepared.spec.training, prepared.train
     optimizer = torch.optim.AdamW(
@@ -84,8 +78,9 @@ def library_steps(
     rows = Windows(prepared, split).rows
     orders = epoch_order(split.lengths, recipe.batch_size, 1, 0, recipe.batching)
     batches = list(orders)[: recipe.max_steps]
-    padding = DataCollatorForTokenClassification(load_tokenizer(made_for))
-    collate = DataCollatorWithFlattening(return_flash_attn_kwargs=True) if flat else padding
+    collate: Any = DataCollatorForTokenClassification(load_tokenizer(made_for))
+    if flat:
+        collate = DataCollatorWithFlattening(return_flash_attn_kwargs=True)
 
     def train(clock: Clock) -> None:
         model.train()
@@ -93,8 +88,8 @@ def library_steps(
             inputs = dict(collate([dict(rows[i]) for i in batch]))
             for name, value in inputs.items():
                 if isinstance(value, Tensor):
-                    inputs[name] = value.to(model.device)
-            with torch.autocast(model.device.type, torch.bfloat16):
+                    inputs[name] = value.to(device)
+            with torch.autocast(device.type, torch.bfloat16):
                 loss = forward(**inputs).loss
             loss.backward()
             clip_grad_norm_(model.parameters(), recipe.max_grad_norm)
@@ -102,7 +97,7 @@ def library_steps(
             optimizer.zero_grad(set_to_none=True)
             clock.tick()
 
-    return train
+    return measure(train, device)
 
 
 def _varlen_attention(

@@ -28,20 +28,11 @@ def flex_kernel() -> Kernel:
 
 
 def _attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    offsets: Tensor,
-    _offsets: Tensor,
-    longest: int,
-    _longest: int,
-    *,
-    scale: float | None = None,
-    window_size: tuple[int, int] = (-1, -1),
-    enable_gqa: bool = False,
+    *states: Tensor, window_size: tuple[int, int], enable_gqa: bool = False, scale: float | None
 ) -> Tensor:
-    """query: (tokens, heads, width), as the variable-length kernels take it."""
-    mask_key = (len(offsets), len(query), longest, window_size)
+    """query, key, value (tokens, heads, width), offsets and longest document of either side."""
+    query, key, value, offsets, _, longest, _ = states
+    mask_key = (len(offsets), len(query), int(longest), window_size)
     if mask_key not in _masks:
         _masks[mask_key] = _mask(offsets, len(query), window_size)
     rows = (x.transpose(0, 1)[None] for x in (query, key, value))

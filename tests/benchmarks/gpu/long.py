@@ -15,18 +15,18 @@ from tests.benchmarks.gpu.setting import Measurement, Setting
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """From the longest documents to the head of nested spans."""
-    longest, count = setting.pick(8192, 96), setting.pick(6 * 16, 3 * 2)
+    longest, count = setting.pick(8192, 96), setting.pick(6 * 16, 4 * 2)
     french = [min(longest, n) for n in drawn_lengths("french_documents", count, seed=2)]
     token, span = "ncbi_disease_single", "quaero_medline"
-    lengths: dict[str, tuple[str, str, list[int]]] = {
+    cases = {
         "16 documents of 8,192 tokens": (BASE, token, [longest] * count),
         "16 French documents": (BASE, token, french),
         "BERT base, dropout on attention": (BERT, token, [setting.pick(256, 48)] * count),
         "span head, 60 words": (BASE, span, [setting.pick(62, 14)] * count),
         "span head, 512 words": (BASE, span, [setting.pick(514, 22)] * count),
     }
-    for name, task in lengths.items():
-        yield name, partial(measure_task, setting, *task)
+    for name, case in cases.items():
+        yield name, partial(measure_task, setting, *case)
 
 
 def measure_task(setting: Setting, model: str, task: str, lengths: list[int]) -> dict[str, Any]:

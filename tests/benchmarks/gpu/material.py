@@ -24,15 +24,8 @@ from trainer.cost.plan import SHAPES
 from trainer.model.network import make_config
 
 BASE, LARGE, BERT = "answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large", "BERT base"
-_BERT = {
-    "model_type": "bert",
-    "vocab_size": 30522,
-    "max_position_embeddings": 512,
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-}
+_BERT = {"model_type": "bert"}
+"""The library's own values are those of BERT base."""
 _TINY = {
     "vocab_size": 2500,
     "max_position_embeddings": 512,
@@ -42,10 +35,10 @@ _TINY = {
     "num_attention_heads": 4,
 }
 _TINY_WINDOWS = {"local_attention": 16, "global_attn_every_n_layers": 2}
-_WORDS, _MENTIONS = 2000, 20
+_WORDS, _MENTIONS = 2000, 100
 """Different words of a generated text; the first of them are the mentions."""
-_MENTION_SHARE, _NOISE = 0.05, 0.1
-"""Share of words that are mentions; share of these that the gold does not mark."""
+_NOISE = 0.1
+"""Share of mentions that the gold does not mark."""
 LENGTHS = Path(__file__).with_name("lengths.json")
 _LETTERS = str.maketrans("0123456789ABCDEFGHIJKLMNOP", "abcdefghijklmnopqrstuvwxyz")
 
@@ -107,10 +100,8 @@ def drawn_lengths(corpus: str, count: int, seed: int) -> list[int]:
 def document(split: str, number: int, length: int, label: str) -> Document:
     """A text of `length` words, some of which are mentions."""
     generator = np.random.default_rng([number, len(split)])
-    mentions = generator.random(length) < _MENTION_SHARE
-    others = generator.integers(_MENTIONS, _WORDS, length)
-    words = np.where(mentions, generator.integers(0, _MENTIONS, length), others)
-    marked = mentions & (generator.random(length) >= _NOISE)
+    words = generator.integers(0, _WORDS, length)
+    marked = (words < _MENTIONS) & (generator.random(length) >= _NOISE)
     offsets = [(5 * i, 5 * i + 4) for i in range(length)]  # four letters and a space
     return Document(
         id=f"{split}-{number}",

@@ -6,7 +6,7 @@ By the product's own preparation, batches and step, on windows of random tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,17 +19,16 @@ from torch.nn.attention import SDPBackend
 from tests.benchmarks.gpu.clock import Clock, Train, forget, measure
 from tests.benchmarks.gpu.flex import flex_kernel
 from tests.benchmarks.gpu.machine import measured_flops
-from tests.benchmarks.gpu.material import BASE, IDS, LARGE, SPECIAL, shape
+from tests.benchmarks.gpu.material import BASE, LARGE, SPECIAL, shape
 from tests.benchmarks.gpu.setting import Measurement, Setting
+from tests.benchmarks.trainer_sides import vocabulary_of
 from trainer.cost.flops import peak_of, phase_cost
 from trainer.model import attention
 from trainer.model.network import build_model, make_config
-from trainer.model.objectives import Vocabulary
 from trainer.recipe.library import load_recipe
-from trainer.recipe.spec import Recipe
 from trainer.train.batches import Batches
-from trainer.train.distributed import World
-from trainer.train.phase import PreparedPhase, prepare
+from trainer.train.distributed import World, fast_products
+from trainer.train.phase import prepare
 from trainer.train.step import train_step
 
 RECIPES = {BASE: "en_base", LARGE: "en_large"}
@@ -37,29 +36,25 @@ PHASES = {"clm": 0, "mlm": 1}
 """Objective to the phase of the shipped recipes that has it."""
 WINDOWS = 8
 """Of a step; the base recipe gives a forward pass as many."""
+UNCHANGED = nullcontext()
 FLASH_FIRST = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, *attention.ORDER[2:])
 
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """Both objectives as they are, then the switches on the causal one."""
     base = partial(measure_pretraining, setting, BASE)
-    for objective in ("clm", "mlm"):
+    for objective in PHASES:
         yield objective, partial(base, objective)
-
-    def inside(change: AbstractContextManager[Any], *overrides: str) -> dict[str, Any]:
-        with change:
-            return base("clm", *overrides)
-
     plain = "engine.compile=false"
     flash_first = patch.object(attention, "ORDER", FLASH_FIRST)
     yield "clm, loss eager", partial(base, "clm", loss_compiled=False)
-    yield "clm, flash before cuDNN", partial(inside, flash_first)
+    yield "clm, flash before cuDNN", partial(base, "clm", inside=flash_first)
     for micro in setting.pick((4, 2), (4,)):
         yield f"clm, {micro} windows a forward pass", partial(base, "clm", f"batch.micro={micro}")
     yield "clm, layers and loss plain", partial(base, "clm", plain)
     if setting.device == "cuda":  # flex attention has no gradients on a CPU
         flex = patch.object(attention, "KERNELS", (flex_kernel(),))
-        yield "clm, windows by flex, layers and loss plain", partial(inside, flex, plain)
+        yield "clm, flex, layers and loss plain", partial(base, "clm", plain, inside=flex)
 
 
 class RandomWindows:
@@ -73,10 +68,11 @@ class RandomWindows:
 
     def read(self, indices: np.ndarray) -> np.ndarray:
         """(windows, length) tokens."""
-        generators = (np.random.default_rng(int(index)) for index in indices)
-        return np.stack(
-            [rng.integers(len(SPECIAL), self.vocabulary, self.length) for rng in generators]
-        )
+        windows = []
+        for index in indices:
+            generator = np.random.default_rng(int(index))
+            windows.append(generator.integers(len(SPECIAL), self.vocabulary, self.length))
+        return np.stack(windows)
 
 
 def steps_by(
@@ -85,66 +81,64 @@ def steps_by(
     objective: str,
     *overrides: str,
     loss_compiled: bool = True,
-) -> tuple[Train, Recipe, PreparedPhase, list[float]]:
-    """What trains some steps of an objective, with its recipe, phase and the losses of a target."""
+) -> tuple[Train, dict[str, Any], float]:
+    """What trains some steps of an objective; notes, with the losses of a target that it fills in;
+    and the operations of a step.
+    """
     length, device = setting.pick(8192, 64), torch.device(setting.device)
     sizes = (f"batch.sequences={WINDOWS}", f"corpus.sequence_length={length}")
     recipe, index = load_recipe(RECIPES[model_name], [*sizes, *overrides]), PHASES[objective]
+    phase, world = recipe.phases[index], World(0, 1, device)
     torch.manual_seed(0)
     with device:
         model = build_model(make_config(shape(setting, model_name)))
-    torch.set_float32_matmul_precision("high")  # as a run does
-    world = World(0, 1, device)
-    with attention.preferred(device):
+    with attention.preferred(device), fast_products(device):
         training = prepare(recipe, index, model, None, world)
     training.module.compiled_loss &= loss_compiled
     rows = model.config.vocab_size
-    special = np.arange(rows) < len(SPECIAL)
-    words = Vocabulary(
-        IDS["sep_token_id"], SPECIAL.index("<mask>"), special, np.flatnonzero(~special)
-    )
     corpus: Any = SimpleNamespace(train=RandomWindows(length, rows))
-    batches = Batches(recipe, index, corpus, words, world, fixed=True)
-    steps, rate, losses = setting.pick(12, 3), recipe.optimizer.learning_rate, list[float]()
+    batches = Batches(recipe, index, corpus, vocabulary_of(rows), world, fixed=True)
+    steps, rate = setting.pick(12, 4), recipe.optimizer.learning_rate
+    notes: dict[str, Any] = {"paths": training.kernels}
 
     def train(clock: Clock) -> None:
-        step_losses = []
-        with attention.preferred(device):
+        losses = []
+        with attention.preferred(device), fast_products(device):
             for number in range(steps):
                 batch = batches.at(number * WINDOWS, more=number + 1 < steps)
-                count = batch.targets
                 total, _ = train_step(
-                    training, batches, batch, targets=count, rate=rate, number=number
+                    training, batches, batch, targets=batch.targets, rate=rate, number=number
                 )
-                step_losses.append(total / count)
+                losses.append(total / batch.targets)
                 clock.tick()
-        losses.extend(torch.stack(step_losses).tolist())
+        notes.setdefault("losses", [round(float(losses[i]), 4) for i in (0, -1)])
 
-    return train, recipe, training, losses
+    cost = phase_cost(model, phase, length=recipe.length_of(phase))
+    return train, notes, cost * recipe.step_tokens_of(phase)
 
 
 def measure_pretraining(
-    setting: Setting, model_name: str, objective: str, *overrides: str, **options: Any
+    setting: Setting,
+    model_name: str,
+    objective: str,
+    *overrides: str,
+    inside: AbstractContextManager[Any] = UNCHANGED,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Figures of a step: with tokens a second and its share of the peak and of the product.
+    """Figures of a step, with tokens a second and its share of the peak and of the large product.
 
-    losses: of a target at the first and the last step of the first time; every way to compute an
-    objective must give nearly the same.
+    inside: the switch that is measured. losses: of a target at the first and the last step of the
+    first time; every way to compute an objective must give nearly the same.
     """
     device = torch.device(setting.device)
     forget(device)
-    train, recipe, training, losses = steps_by(
-        setting, model_name, objective, *overrides, **options
-    )
-    figures = measure(train, device)
-    phase = recipe.phases[PHASES[objective]]
-    speed = 1000 * recipe.step_tokens_of(phase) / figures["ms"]
-    flops = speed * phase_cost(training.module.model, phase, length=recipe.length_of(phase))
-    figures |= {"tokens_per_s": round(speed), "paths": training.kernels}
-    figures["losses"] = [round(losses[0], 4), round(losses[setting.pick(12, 3) - 1], 4)]
+    with inside:
+        train, notes, operations = steps_by(setting, model_name, objective, *overrides, **options)
+        figures = measure(train, device)
+    steps_a_second = 1000 / figures["ms"]
+    figures["tokens_per_s"] = round(steps_a_second * WINDOWS * setting.pick(8192, 64))
     peak = peak_of(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
-    if peak is not None:
-        figures["mfu"] = round(flops / peak, 3)
-    if (measured := measured_flops(setting)) is not None:
-        figures["of_product"] = round(flops / measured, 3)
-    return figures
+    for share, ceiling in (("mfu", peak), ("of_product", measured_flops(setting))):
+        if ceiling is not None:
+            figures[share] = round(steps_a_second * operations / ceiling, 3)
+    return {**figures, **notes}

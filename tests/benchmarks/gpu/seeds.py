@@ -18,10 +18,9 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
     counts = setting.pick((1, 2, 5), (1, 2))
     context = multiprocessing.get_context("spawn")
     pipes: list[Connection] = []
-    for rank in range(max(counts)):
+    for seed in range(max(counts)):
         here, there = context.Pipe()
-        threads = max(1, (os.cpu_count() or 1) // max(counts))
-        context.Process(target=work, args=(setting, rank, threads, there), daemon=True).start()
+        context.Process(target=work, args=(setting, seed, there), daemon=True).start()
         there.close()
         pipes.append(here)
     plans = [pipe.recv() for pipe in pipes]  # sent once a process has compiled
@@ -29,25 +28,21 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
         yield f"{count} at once", partial(together, pipes[:count], plans)
 
 
-def together(pipes: Sequence[Connection], plans: Sequence[int]) -> dict[str, Any]:
-    """Let some processes train at the same time; their memory, and that of all on the card.
-
-    plans: bytes that the product expects each to need.
-    """
+def together(pipes: Sequence[Connection], planned_gib: Sequence[float]) -> dict[str, Any]:
+    """Let some processes train at the same time. gib_of_card: with those that wait."""
     for pipe in pipes:
         pipe.send("train")
     answers = [pipe.recv() for pipe in pipes]
     step = statistics.fmean(answer["ms"] for answer in answers)
-    gib = {
-        "gib_each": max(answer["peak"] for answer in answers),
-        "gib_each_planned": plans[0],
-        f"gib_of_card_for_{len(plans)}": max(answer["used"] for answer in answers),
+    return {
+        "ms_a_seed_step": round(step / len(pipes), 2),
+        "gib_each": max(answer["gib"] for answer in answers),
+        "gib_each_planned": max(planned_gib),
+        "gib_of_card": max(answer["gib_of_card"] for answer in answers),
     }
-    memory = {name: round(amount / 2**30, 2) for name, amount in gib.items()}
-    return {"ms_a_seed_step": round(step / len(pipes), 2), **memory}
 
 
-def work(setting: Setting, seed: int, threads: int, pipe: Connection) -> None:
+def work(setting: Setting, seed: int, pipe: Connection) -> None:
     """A process: trains its seed once to compile, then whenever it is asked to.
 
     It alone loads torch; the memory that the product plans is what it sends first. Its runs are
@@ -63,22 +58,22 @@ def work(setting: Setting, seed: int, threads: int, pipe: Connection) -> None:
     from tests.benchmarks.gpu.material import BASE, checkpoint
     from tests.benchmarks.gpu.one_seed import sentences
 
-    torch.set_num_threads(threads)
     if setting.device == "cpu":
         from tests.benchmarks.gpu.stand_in import pass_for_accelerator
 
         pass_for_accelerator()
+    torch.set_num_threads(setting.pick(max(1, (os.cpu_count() or 1) // 5), 1))
     device, made_for = torch.device(setting.device), checkpoint(setting, BASE)
     prepared, loaded = sentences(setting, made_for, steps=120), load_encoder(made_for, device)
     product(loaded, prepared, Clock(device), seed)
-    pipe.send(planned_memory_bytes(made_for.parameters or 0))
+    pipe.send(round(planned_memory_bytes(made_for.parameters or 0) / 2**30, 2))
     while pipe.recv() == "train":
         reset_peak_memory(device)
-        clock = Clock(device)
+        clock, used = Clock(device), 0
         product(loaded, prepared, clock, seed)
-        answer = {"ms": statistics.median(clock.milliseconds()), "used": 0}
-        answer["peak"] = peak_memory_bytes(device)
         if device.type == "cuda":
             free, whole = torch.cuda.mem_get_info(device)
-            answer["used"] = whole - free
-        pipe.send(answer)
+            used = whole - free
+        gib = {"gib": peak_memory_bytes(device), "gib_of_card": used}
+        sizes = {name: round(size / 2**30, 2) for name, size in gib.items()}
+        pipe.send({"ms": clock.milliseconds(), **sizes})

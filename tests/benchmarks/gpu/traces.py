@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from biobench.finetune.engine import load_encoder
-from tests.benchmarks.gpu.clock import Clock, Train
+from tests.benchmarks.gpu.clock import Train, profiled
 from tests.benchmarks.gpu.fine_tuning import product
 from tests.benchmarks.gpu.material import BASE, checkpoint
 from tests.benchmarks.gpu.one_seed import sentences
@@ -25,26 +25,18 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
 
     def one_seed() -> dict[str, Any]:
         made_for = checkpoint(setting, BASE)
-        prepared = sentences(setting, made_for)
+        prepared = sentences(setting, made_for, steps=12)
         loaded = load_encoder(made_for, torch.device(setting.device))
-        train = partial(product, loaded, prepared)
-        return traced(setting, train, setting.pick((10, 12), (2, 3)), "one-seed.json.gz")
-
-    def pretraining() -> dict[str, Any]:
-        train, *_ = steps_by(setting, BASE, "clm")
-        return traced(setting, train, setting.pick((8, 9), (2, 3)), "pretrain.json.gz")
+        return traced(setting, partial(product, loaded, prepared), "one-seed.json.gz")
 
     yield "one-seed", one_seed
-    yield "pretrain", pretraining
+    yield "pretrain", lambda: traced(setting, steps_by(setting, BASE, "clm")[0], "pretrain.json.gz")
 
 
-def traced(setting: Setting, train: Train, span: tuple[int, int], name: str) -> dict[str, Any]:
-    """Train once to compile, then write the trace of the steps between the two of `span`."""
-    device, file = torch.device(setting.device), setting.out / name
-    train(Clock(device))
-    clock = Clock(device, span)
-    train(clock)
-    clock.profiler.export_chrome_trace(str(file))
+def traced(setting: Setting, train: Train, name: str) -> dict[str, Any]:
+    """Write the trace of a training's last steps."""
+    file = setting.out / name
+    profiled(train, torch.device(setting.device)).profiler.export_chrome_trace(str(file))
     mib = file.stat().st_size / 2**20
     if mib > LARGEST_MIB:
         file.unlink()
