@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
 import streamlit as st
 
 from biobench.errors import UsageError
@@ -128,7 +127,7 @@ def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]
         "its documents."
     )
     picked = show_table(
-        pd.DataFrame(rows),
+        rows,
         on_select="rerun",
         selection_mode="single-cell",
         key="confusion",
@@ -156,7 +155,7 @@ def _documents_by_label(mistakes: Mistakes) -> None:
     rows = []
     for label, counted in counts.items():
         rows.append({"label": plain(label)} | {NAMES[kind]: counted[kind] for kind in kinds})
-    show_table(pd.DataFrame(rows), alt="Mistakes by label")
+    show_table(rows, alt="Mistakes by label")
     kind_of_name = {NAMES[kind]: kind for kind in KINDS}
     left, right = st.columns((7, 3))
     with left:
@@ -178,11 +177,10 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
         return
     counts = tally((span.label, side) for one in shared for span, side in one.sides.items())
     st.text(f"A: {plain(names[0])} ({first.seed})\nB: {plain(names[1])} ({second.seed})")
-    show_table(
-        pd.DataFrame(
-            [{"label": plain(x)} | {side: c[side] for side in SIDES} for x, c in counts.items()]
-        )
-    )
+    lines = []
+    for name, counted in counts.items():
+        lines.append({"label": plain(name)} | {side: counted[side] for side in SIDES})
+    show_table(lines)
     st.caption(
         "Counted over the gold of the test documents that both runs share; too much is not "
         "counted here."

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
@@ -50,10 +49,7 @@ def show() -> None:
     for ranking, mine in chosen:
         page.show_table(
             _table(ranking, mine),
-            config={
-                "task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True),
-                "score": st.column_config.TextColumn(alignment="right"),
-            },
+            config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
             alt=f"Scores by task: {ranking.title}",
         )
     if groups:
@@ -109,14 +105,15 @@ def _needles(groups: Sequence[RunGroup]) -> None:
         show_maps(grids, [grid.task for grid in grids])
 
 
-def _table(ranking: Ranking, entry: Entry) -> pd.DataFrame:
+def _table(ranking: Ranking, entry: Entry) -> list[dict[str, object]]:
     """A row a task: the score, the best under the same protocol, the best baseline, and what the
     run cost.
     """
     rows = [_task_row(ranking, entry, task) for task in entry.cells]
     # what is known of no task (a baseline that nobody measured, costs of printed scores) has no
     # column
-    return pd.DataFrame(rows).dropna(axis="columns", how="all")
+    filled = {name for row in rows for name, cell in row.items() if cell is not None}
+    return [{name: cell for name, cell in row.items() if name in filled} for row in rows]
 
 
 def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
@@ -127,27 +124,27 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     cells: dict[str, object] = {
         "task": page.link_to("tasks", "task", task, task),
         "average": NAMES.get(row.metric, row.metric),
-        "score": page.score(row),
+        "score": page.score_cell(row),
         "behind the best": 100 * (best_mean - row.mean),
-        "best": f"{100 * best_mean:.1f} ({plain(best.name)})",
+        "best": _named_score(best.name, best_mean),
         "best baseline": None,
-        "seeds": str(row.n_seeds) if row.n_seeds else None,
+        "seeds": row.n_seeds or None,
         "seconds a run": row.seconds,
         "peak memory, GB": None,
-        "documents cut": _count(row.truncated_documents),
-        "gold lost": _count(row.lost_gold),
+        "documents cut": row.truncated_documents,
+        "gold lost": row.lost_gold,
         "in its training text": "test documents" if marked(row.contamination) else None,
     }
     baseline = ranking.baseline.get(task)
     if baseline is not None:
-        cells["best baseline"] = f"{100 * baseline.mean:.1f} ({plain(baseline.model)})"
+        cells["best baseline"] = _named_score(baseline.model, baseline.mean)
     if row.peak_memory_bytes is not None:
         cells["peak memory, GB"] = row.peak_memory_bytes / 1e9
     return cells
 
 
-def _count(number: int | None) -> str | None:
-    return None if number is None else str(number)
+def _named_score(name: str, share: float) -> page.ShownNumber:
+    return page.ShownNumber(100 * share, f"{100 * share:.1f} ({plain(name)})")
 
 
 def _card(groups: Sequence[RunGroup]) -> None:

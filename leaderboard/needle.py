@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from biobench.errors import BioBenchError
@@ -18,6 +17,7 @@ from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
 from leaderboard.launch import is_public
 from leaderboard.page import (
+    ShownNumber,
     choose,
     choose_several,
     draw,
@@ -86,7 +86,7 @@ def _ranking(grids: Sequence[NeedleGrid]) -> None:
     lengths = sorted({length for grid in grids for length in grid.lengths})
     table = [_length_row(name, grid, lengths) for name, grid in names.items()]
     show_table(
-        pd.DataFrame(table),
+        table,
         config={"model": st.column_config.TextColumn(pinned=True)},
         alt="Accuracy by length",
     )
@@ -124,15 +124,16 @@ def _length_points(names: Mapping[str, NeedleGrid]) -> list[dict[str, Any]]:
 
 
 def _length_row(name: str, grid: NeedleGrid, lengths: Sequence[int]) -> dict[str, Any]:
+    reach = grid.reads_up_to or 0
     row: dict[str, Any] = {
         "model": name,
-        "reads up to": f"{grid.reads_up_to:,}" if grid.reads_up_to else "at chance",
+        "reads up to": ShownNumber(reach, f"{reach:,}" if reach else "at chance"),
         "over all lengths": 100 * grid.over_all_lengths,
     }
     for length in lengths:
         share = grid.share(length)
         row[f"{length:,}"] = 100 * share.mean if share else None
-    row["window"] = f"{grid.window:,}"
+    row["window"] = ShownNumber(grid.window, f"{grid.window:,}")
     return row
 
 

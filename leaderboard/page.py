@@ -214,6 +214,32 @@ def score(row: Row) -> str:
     return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
 
 
+class ShownNumber(float):
+    """A number by which a table sorts, and the text that it shows: 70.1 as ``70.1 ±0.4``."""
+
+    shown: str
+
+    def __new__(cls, number: float, shown: str) -> ShownNumber:
+        """With two digits: more would be read aloud, and tell nothing."""
+        self = super().__new__(cls, round(number, 2))
+        self.shown = shown
+        return self
+
+    def __str__(self) -> str:
+        """As it is shown."""
+        return self.shown
+
+
+def score_cell(row: Row) -> ShownNumber:
+    """The score of a row in a table, in percent."""
+    return ShownNumber(100 * row.mean, score(row))
+
+
+def percent_cell(share: float) -> ShownNumber:
+    """A share in a table, in percent."""
+    return ShownNumber(100 * share, f"{100 * share:.1f}")
+
+
 def millions(parameters: int) -> str:
     """``149 M``."""
     return f"{parameters / 1e6:,.0f} M" if parameters >= 1e6 else f"{parameters / 1e6:.2g} M"
@@ -245,18 +271,29 @@ WHOLE = 30
 
 
 def show_table(
-    frame: Any, digits: int = 1, config: Mapping[str, Any] | None = None, **options: Any
+    rows: Sequence[Mapping[str, object]],
+    config: Mapping[str, Any] | None = None,
+    shades: Sequence[str] = (),
+    **options: Any,
 ) -> Any:
-    """A table without its index; numbers with so many digits, unless `config` says otherwise."""
-    data = frame if isinstance(frame, pd.DataFrame) else frame.data
-    floats: dict[str, Any] = {
-        str(name): st.column_config.NumberColumn(format=f"%.{digits}f")
-        for name in data.select_dtypes("float")
-    }
-    shape = {"placeholder": "–", "height": "content" if len(data) <= WHOLE else "auto"}
+    """A table whose columns sort as what they hold: numbers as numbers, whatever stands behind.
+
+    shades: the CSS of each row's cells.
+    """
+    # of another type, the texts of `ShownNumber` would be lost
+    table = pd.DataFrame(rows, dtype=object).style.format(_cell_text, na_rep="–")
+    if shades:
+        table = table.apply(lambda _: list(shades))
+    shape = {"placeholder": "–", "height": "content" if len(rows) <= WHOLE else "auto"}
     return st.dataframe(
-        frame, hide_index=True, column_config=floats | dict(config or {}), **(shape | options)
+        table, hide_index=True, column_config=dict(config or {}), **(shape | options)
     )
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, float) and not isinstance(cell, ShownNumber):
+        return f"{cell:.1f}"
+    return str(cell)
 
 
 def facts(pairs: Mapping[str, str]) -> None:

@@ -131,7 +131,7 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
         for name, a, b, binding in table.rows
         if not only or a != b
     ]
-    show_table(pd.DataFrame(rows))
+    show_table(rows)
 
 
 def _cka(trained: Pretraining) -> None:

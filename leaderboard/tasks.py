@@ -124,11 +124,11 @@ def _scores(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
     names = shown_names(entries)
     table = []
     for e in entries:
-        cells: dict[str, str | float | None] = {
-            "#": str(e.rank) if e.rank else None,
-            "score": page.score(e.cells[task]),
+        cells: dict[str, object] = {
+            "#": e.rank,
+            "score": page.score_cell(e.cells[task]),
             "model": page.link_to("models", "model", entry_key(e), names[e.name]),
-            "seeds": str(e.cells[task].n_seeds or "–"),
+            "seeds": e.cells[task].n_seeds or None,
             "result": result_of(e),
         }
         parts = slices.get(e.cells[task].line, {})
@@ -137,11 +137,8 @@ def _scores(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
             cells["unseen"] = 100 * parts["unseen"].mean if parts else None
         table.append(cells)
     page.show_table(
-        pd.DataFrame(table),
-        config={
-            "model": st.column_config.LinkColumn(display_text=page.LINK, width="large"),
-            "score": st.column_config.TextColumn(alignment="right"),
-        },
+        table,
+        config={"model": st.column_config.LinkColumn(display_text=page.LINK, width="large")},
         alt=f"Scores on {task}",
     )
     rows = [e.cells[task] for e in entries]
@@ -181,7 +178,7 @@ def _card(info: TaskInfo) -> None:
                 st.dataframe(pd.DataFrame(spec.counts))
 
 
-def _labels(groups: Sequence[RunGroup]) -> pd.DataFrame:
+def _labels(groups: Sequence[RunGroup]) -> list[dict[str, object]]:
     """A row a label: its support, and its F1 per model."""
     names = [page.key_of((g.model, g.variant, g.source)) for g in groups]
     scores = {name: group.labels() for name, group in zip(names, groups, strict=True)}
@@ -189,15 +186,12 @@ def _labels(groups: Sequence[RunGroup]) -> pd.DataFrame:
     for by_label in scores.values():
         for label, (support, _) in by_label.items():
             supports.setdefault(label, support)
-    first = {
-        "label": [plain(label) for label in supports],
-        "support in test": list(supports.values()),
-    }
-    # a model may have the name of one of the first columns
-    of_models = {
-        f"{plain(name)} " if name in first else plain(name): [
-            100 * by_label[x][1] if x in by_label else None for x in supports
-        ]
-        for name, by_label in scores.items()
-    }
-    return pd.DataFrame(first | of_models)
+    rows = []
+    for label, support in supports.items():
+        row: dict[str, object] = {"label": plain(label), "support in test": support}
+        for name, by_label in scores.items():
+            # a model may have the name of one of the first columns
+            column = f"{plain(name)} " if name in ("label", "support in test") else plain(name)
+            row[column] = 100 * by_label[label][1] if label in by_label else None
+        rows.append(row)
+    return rows
