@@ -218,7 +218,7 @@ def _show_pair(pair: ShownPair, short: Mapping[str, str]) -> None:
     ends = rows if len(rows) <= 2 else (rows[0], rows[-1])
     words = ", ".join(f"{row['task']} {row['difference']:.1f}" for row in ends)
     page.draw(
-        charts.differences(rows, page.ink()),
+        charts.differences(rows, "task", page.ink()),
         f"Difference on each task with its interval; the ends: {words}",
     )
     st.caption(

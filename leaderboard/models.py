@@ -47,6 +47,7 @@ def show() -> None:
         for ranking, mine in chosen:
             _show_rank(ranking, mine)
     for ranking, mine in chosen:
+        _field(ranking, mine)
         page.show_table(
             _table(ranking, mine),
             config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
@@ -91,10 +92,39 @@ def _show_rank(ranking: Ranking, entry: Entry) -> None:
     st.metric(label, page.score(entry.mean), width="content")
 
 
+def _field(ranking: Ranking, entry: Entry) -> None:
+    """The model among all models of its protocol, task by task."""
+    points, others, baselines = [], [], []
+    for task, row in entry.cells.items():
+        name = plain(task)
+        points.append(page.chart_point("task", name, row, "this model"))
+        for other in ranking.entries:
+            if other is not entry and other.protocol == entry.protocol and task in other.cells:
+                score = 100 * other.cells[task].mean
+                others.append({"task": name, "name": plain(other.name), "score": score})
+        baseline = ranking.baseline.get(task)
+        if baseline is not None:
+            score = 100 * baseline.mean
+            baselines.append({"task": name, "name": plain(baseline.model), "score": score})
+    chart = charts.scores(points, "task", behind=others, baselines=baselines, ink=page.ink())
+    page.draw(chart, f"Scores by task among all models: {ranking.title}")
+    st.caption(
+        "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
+        "Tick: the best baseline."
+    )
+
+
 def _seeds(rows: Sequence[Row]) -> None:
-    chart = charts.seeds(rows, [plain(row.task) for row in rows], "task")
-    if chart is not None:
-        page.show_seeds(chart)
+    points = [page.chart_point("task", plain(row.task), row, "mean") for row in rows]
+    dots = []
+    for row in rows:
+        dots += page.seed_dots("task", plain(row.task), row)
+    if not dots:
+        return
+    with st.expander("Seed by seed"):
+        chart = charts.scores(points, "task", behind=dots, ink=page.ink())
+        page.draw(chart, "Score of every seed, with means and intervals")
+        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
 
 
 def _needles(groups: Sequence[RunGroup]) -> None:

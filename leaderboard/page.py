@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import DARK_INK, FEW_SEEDS, INK
+from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, ends
 from biobench.report.details.pretraining import (
     FOLDER,
     Pretraining,
@@ -214,6 +214,19 @@ def score(row: Row) -> str:
     return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
 
 
+def seed_dots(by: str, name: str, row: Row) -> list[dict[str, Any]]:
+    """A quiet dot of a chart for each seed of a row."""
+    return [
+        {by: name, "name": f"seed {seed}", "score": 100 * value}
+        for seed, value in zip(row.seeds, row.values, strict=True)
+    ]
+
+
+def chart_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
+    """The mean of a row in a chart, with its interval."""
+    return {by: name, "result": result} | ends(row)
+
+
 class ShownNumber(float):
     """A number by which a table sorts, and the text that it shows: 70.1 as ``70.1 ±0.4``."""
 
@@ -257,13 +270,6 @@ def draw(chart: Any, alt: str, **options: Any) -> None:
     legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
     legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
     st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
-
-
-def show_seeds(chart: Any) -> None:
-    """A chart of single seeds behind its title."""
-    with st.expander("Seed by seed"):
-        draw(chart, "Score of every seed, with means and intervals")
-        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
 
 
 WHOLE = 30

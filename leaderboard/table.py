@@ -280,9 +280,7 @@ def _columns(lines: Sequence[Cells], order: Sequence[TaskInfo]) -> dict[str, Any
     """
     short = headings([c.id for c in order])
     longest = {name: max(_letters(line[name]) for line in lines) for name in lines[0]}
-    longest["model"] = max(
-        len(unquote(str(line["model"]).partition("#")[2])) for line in lines
-    )
+    longest["model"] = max(len(unquote(str(line["model"]).partition("#")[2])) for line in lines)
     widths = {
         name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19)
         for name, count in longest.items()
@@ -365,6 +363,4 @@ def _card(ranking: Ranking, entry: Entry | None, names: Mapping[str, str]) -> st
 
 
 def _escaped(cells: Cells) -> dict[str, str]:
-    return {
-        name: for_html("–" if value is None else str(value)) for name, value in cells.items()
-    }
+    return {name: for_html("–" if value is None else str(value)) for name, value in cells.items()}
