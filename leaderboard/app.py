@@ -41,7 +41,7 @@ PAGES: dict[str, tuple[str, Callable[[], None]]] = {
 # cards. (No docstring here: in this file Streamlit would show it.)
 _STYLE = """<style>
 [data-testid=stMainBlockContainer] { padding: 3.6rem clamp(.8rem, 1.2vw, 2rem) 3rem; }
-[data-testid=stMainBlockContainer] h1 { font-size: 1.5rem; padding: 0; }
+[data-testid=stMainBlockContainer] h1 { font-size: 1.5rem; padding: 0 0 .6rem; }
 [data-testid=stMainBlockContainer] :is(h2, h3) { font-size: 1.2rem; padding: .3rem 0; }
 [data-testid=stCaptionContainer],
 [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }

@@ -4,11 +4,13 @@ may be shown.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from biobench.data.locate import ENVIRONMENT
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistaken import Mistakes, only_labels, read_mistakes, selected
@@ -200,13 +202,22 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
     _documents(wrong, first)
 
 
+def _why_no_text(reason: str) -> str:
+    """Why documents are counted and not shown, and what shows them."""
+    if is_public():
+        return "No text: the corpus is not available here."
+    if not os.environ.get(ENVIRONMENT):
+        reason += f". Set {ENVIRONMENT} to the folder of the corpora and start the board again"
+    return text(f"{reason}.")
+
+
 def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
-    if mistakes.no_text:
-        st.caption(
-            "No text: the corpus is not available here." if is_public() else plain(mistakes.no_text)
-        )
     if not judged:
         st.info("No document matches.")
+        return
+    if mistakes.no_text:
+        st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
+        st.info(_why_no_text(mistakes.no_text))
         return
     pages = (len(judged) + PAGE - 1) // PAGE
     page = (

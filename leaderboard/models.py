@@ -42,7 +42,7 @@ def show() -> None:
     line = (entry.model, entry.variant, entry.source)
     groups = page.unread(g for g in loaded.groups if (g.model, g.variant, g.source) == line)
     title.title(page.literal(shown_names([entry])[entry.name]))
-    st.caption(page.literal(_about(entry, groups, loaded)))
+    st.caption(page.literal(_about(entry, groups)))
     with st.container(horizontal=True, gap="medium"):
         for ranking, mine in chosen:
             _show_rank(ranking, mine)
@@ -58,6 +58,8 @@ def show() -> None:
         _ledger(groups)
         _seeds([row for _, mine in chosen for row in mine.cells.values()])
         _needles(groups)
+    else:
+        _publication(entry, loaded)
 
 
 def _standings(loaded: Results) -> dict[str, list[Standing]]:
@@ -70,12 +72,11 @@ def _standings(loaded: Results) -> dict[str, list[Standing]]:
     return standings
 
 
-def _about(entry: Entry, groups: Sequence[RunGroup], loaded: Results) -> str:
+def _about(entry: Entry, groups: Sequence[RunGroup]) -> str:
     result = result_of(entry)
     if groups:
         return result
-    source = next((v.source for v in loaded.published if v.model == entry.model), "")
-    return f"{result} in {source}: no runs, so no seeds, speed or memory"
+    return f"{result}: no runs, so no seeds, speed or memory"
 
 
 def _show_rank(ranking: Ranking, entry: Entry) -> None:
@@ -202,6 +203,19 @@ def _card(groups: Sequence[RunGroup]) -> None:
         address = f"https://huggingface.co/{brief.model}/tree/{brief.revision}"
         shown["page on the hub"] = page.link(address)
     page.facts(shown)
+
+
+def _publication(entry: Entry, loaded: Results) -> None:
+    """What a publication says of a model that was not run here."""
+    values = [value for value in loaded.published if value.model == entry.model]
+    sources = {value.source: value.url for value in values}
+    about = {}
+    if entry.parameters:
+        about["parameters"] = f"{entry.parameters:,}"
+    for source, url in sources.items():
+        about["published in"] = f"{page.literal(plain(source))} {page.link(url)}"
+    about["hub id, licence"] = "not told by the publication"
+    page.facts(about)
 
 
 def _ledger(groups: Sequence[RunGroup]) -> None:

@@ -56,8 +56,11 @@ def show() -> None:
     if not grids:
         st.info("Choose at least one.")
         return
-    _ranking(grids)
-    show_maps(grids, shown_names(grids))
+    names = dict(zip(shown_names(grids), grids, strict=True))
+    _reach(names)
+    with st.expander("By length and position"):
+        _length_table(names)
+        show_maps(grids, list(names))
 
 
 def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
@@ -71,19 +74,26 @@ def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
     ]
 
 
-def _ranking(grids: Sequence[NeedleGrid]) -> None:
-    """Who reads furthest above chance, in a sentence, a chart and a table."""
-    names = dict(zip(shown_names(grids), grids, strict=True))
-    unit = grids[0].unit
+def _reach(names: Mapping[str, NeedleGrid]) -> None:
+    """Who reads furthest above chance, in a sentence and a chart; models at chance in one line."""
     st.subheader(_furthest(names), anchor=False)
+    readers = {name: grid for name, grid in names.items() if grid.reads_up_to}
+    at_chance = [name for name in names if name not in readers]
+    drawn = readers or names
+    unit = next(iter(drawn.values())).unit
     reach = ", ".join(
         f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items()
     )
     draw(
-        charts.lengths(_length_points(names), unit, ink()),
+        charts.lengths(_length_points(drawn), unit, ink()),
         f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}",
     )
-    lengths = sorted({length for grid in grids for length in grid.lengths})
+    if at_chance:
+        st.caption(f"At chance: {literal(', '.join(at_chance))}.")
+
+
+def _length_table(names: Mapping[str, NeedleGrid]) -> None:
+    lengths = sorted({length for grid in names.values() for length in grid.lengths})
     table = [_length_row(name, grid, lengths) for name, grid in names.items()]
     show_table(
         table,

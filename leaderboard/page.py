@@ -138,12 +138,14 @@ def without_commands(note: str) -> str:
     return "; ".join(part for part in parts if "`biobench " not in part) if is_public() else note
 
 
-def show_notes(title: str, notes: Sequence[str]) -> None:
-    """Notes behind their number."""
+def show_notes(title: str, notes: Sequence[str], most: int = 100) -> None:
+    """Notes behind their number; of many the first ten, which pages of tasks have in full."""
     if notes:
         with st.expander(f"{title} ({len(notes)})"):
-            for note in notes:
+            for note in notes[:most]:
                 st.text(plain_note(without_commands(note)))
+            if len(notes) > most:
+                st.caption(f"{len(notes) - most} more stand on the pages of their tasks.")
 
 
 def say_no_runs() -> None:

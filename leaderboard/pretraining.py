@@ -306,7 +306,7 @@ def _experiment_chart(experiment: Experiment) -> Any:
                 points.append(point | {"result": "published", "low": None, "high": None})
     if is_curve:
         return charts.curves(points, "condition")
-    return charts.scores(points, "condition", ink=ink())
+    return charts.scores(points, "condition", title=f"{columns[0].name}, %", ink=ink())
 
 
 def _frame(experiment: Experiment) -> pd.DataFrame:

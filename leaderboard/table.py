@@ -25,6 +25,8 @@ ROW = 27
 """Pixels of a row: nineteen published models stand on one screen."""
 LONG_HEADING = 9
 """Letters of a task's id from which on its heading is a part of it."""
+FEW = 3
+"""A row of a run with at most a third of the tasks is mostly dashes."""
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
 HERE = "background-color: rgba(0, 114, 178, 0.13)"
@@ -79,6 +81,27 @@ def rows_of(ranking: Ranking, hidden: Hidden, sort: str) -> list[Entry | None]:
     if ranking.baseline:
         rows.insert(len(rows) if is_sorted else _above_baseline(ranking), None)
     return [entry for entry in rows if entry is None or not hidden(entry)]
+
+
+def hide_sparse(ranking: Ranking, hidden: Hidden) -> Hidden:
+    """`hidden`, and runs with few of the tasks behind one line that opens."""
+    most = len(ranking.shared) // FEW
+    sparse = [
+        entry
+        for entry in ranking.entries
+        if entry.is_run and entry.rank is None and len(entry.cells) <= most and not hidden(entry)
+    ]
+    if not sparse:
+        return hidden
+    names = {entry.name for entry in sparse}
+    models = "1 model" if len(names) == 1 else f"{len(names)} models"
+    counts = sorted({len(entry.cells) for entry in sparse})
+    span = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    label = f"{ranking.title}: {models} with {span} of {len(ranking.shared)} tasks"
+    key = f"few_{ranking.view}"
+    if st.toggle(page.literal(label), key=key, bind="query-params"):
+        return hidden
+    return lambda entry: hidden(entry) or entry in sparse
 
 
 def _sort_key(entry: Entry, sort: str) -> tuple[bool, float, str]:

@@ -146,11 +146,11 @@ def _score_chart(task: str, entries: Sequence[Entry], baseline: Row | None) -> N
 
 def _chart_names(entries: Sequence[Entry], names: Mapping[str, str]) -> list[str]:
     """A name each, also where a published model was run here too."""
-    times = Counter(entry.name for entry in entries)
+    times = Counter(names[entry.name] for entry in entries)
     shown = []
     for entry in entries:
         name = names[entry.name]
-        shown.append(f"{name}, {result_of(entry)}" if times[entry.name] > 1 else name)
+        shown.append(f"{name}, {result_of(entry)}" if times[name] > 1 else name)
     return shown
 
 

@@ -116,6 +116,7 @@ def scores(
     points: Sequence[Mapping[str, Any]],
     by: str,
     *,
+    title: str = "score, %",
     behind: Sequence[Mapping[str, Any]] = (),
     baselines: Sequence[Mapping[str, Any]] = (),
     ink: str = INK,
@@ -132,7 +133,7 @@ def scores(
     y = alt.Y(f"{by}:N", sort=order, title=None, axis=axis)
     x = alt.X(
         "score:Q",
-        title="score, %",
+        title=title,
         scale=alt.Scale(zero=False, padding=10),
         axis=alt.Axis(tickCount=8, format=_SHORT),
     )
