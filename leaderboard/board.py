@@ -127,7 +127,7 @@ def show() -> None:
         for ranking in rankings:
             show_cards(ranking, hidden_of[ranking.view], sort)
     _about(rankings, _lines_of(whole) - _lines_of(rankings))
-    show_costs(rankings)
+    show_costs(rankings, hidden_of)
     _foot(loaded, rankings)
 
 

@@ -214,7 +214,6 @@ def _publication(entry: Entry, loaded: Results) -> None:
         about["parameters"] = f"{entry.parameters:,}"
     for source, url in sources.items():
         about["published in"] = f"{page.literal(plain(source))} {page.link(url)}"
-    about["hub id, licence"] = "not told by the publication"
     page.facts(about)
 
 

@@ -56,11 +56,11 @@ def show() -> None:
     if not grids:
         st.info("Choose at least one.")
         return
-    names = dict(zip(shown_names(grids), grids, strict=True))
-    _reach(names)
+    grid_of_name = dict(zip(shown_names(grids), grids, strict=True))
+    _reach(grid_of_name)
     with st.expander("By length and position"):
-        _length_table(names)
-        show_maps(grids, list(names))
+        _length_table(grid_of_name)
+        show_maps(grids, list(grid_of_name))
 
 
 def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:

@@ -209,8 +209,8 @@ def _card(info: TaskInfo) -> None:
 def _show_labels(groups: Sequence[RunGroup]) -> None:
     """F1 of each label as a chart of the models here, and as a table."""
     rows = _labels(groups)
-    if len(groups) <= len(charts.COLOURS):
-        marks = [mark for row in rows[:MOST_LINES] for mark in _label_marks(row)]
+    marks = [mark for row in rows[:MOST_LINES] for mark in _label_marks(row)]
+    if marks:
         page.draw(charts.parts(marks, "label", "model", page.ink()), "F1 of each label, by model")
     st.caption(
         f"F1 of each label, mean over seeds, in percent; in brackets its gold in the test "
@@ -220,16 +220,13 @@ def _show_labels(groups: Sequence[RunGroup]) -> None:
 
 
 def _label_marks(row: Mapping[str, object]) -> list[dict[str, object]]:
-    """A mark a model, beside a name that tells how much gold the label has."""
+    """A mark for each of the first models, beside a name that tells how much gold the label has."""
     scores = dict(row)
     label, support = scores.pop("label"), scores.pop("support in test")
     rare = ", rare" if isinstance(support, int) and support < RARE else ""
     name = f"{label} ({support}{rare})"
-    return [
-        {"label": name, "model": model, "score": f1}
-        for model, f1 in scores.items()
-        if f1 is not None
-    ]
+    drawn = list(scores.items())[: len(charts.COLOURS)]
+    return [{"label": name, "model": model, "score": f1} for model, f1 in drawn if f1 is not None]
 
 
 def _labels(groups: Sequence[RunGroup]) -> list[dict[str, object]]:
