@@ -43,7 +43,7 @@ def board(app, place=0):
 def board_texts(app, place=0):
     """As `board`, its cells as they are shown."""
     shown = [f.proto for f in app.dataframe if "rank" in f.value.columns][place]
-    frame = convert_arrow_bytes_to_pandas_df(shown.styler.display_values)
+    frame = convert_arrow_bytes_to_pandas_df(shown.arrow_data.styler.display_values)
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
 
 
