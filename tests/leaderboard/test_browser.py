@@ -157,17 +157,20 @@ def test_a_permalink_holds_search_and_sort_and_a_search_keeps_ranks(browser, add
 def test_every_column_of_numbers_sorts_by_number(browser, address, stores, monkeypatch):
     app = open_app(monkeypatch, stores["runs"], suite="English")
     table = next(f for f in app.dataframe if "rank" in f.value.columns)
-    widths = {name: about["width"] for name, about in json.loads(table.proto.columns).items()}
+    about = json.loads(table.proto.columns)
     with opened(browser, f"{address('runs')}/?suite=English") as page:
-        left = TICKS
-        for place, name in enumerate(table.value.columns, 1):
+        left, sorted_by = TICKS, []
+        for place, name in enumerate(table.value.columns):
             if name not in ("model", "result"):
                 pick_heading(page, left + 12)
-                page.wait_for_function(SORTED_BY, arg=place)
+                page.wait_for_function(SORTED_BY, arg=place, timeout=9_000)
                 numbers = [float(line[place]) for line in rows(page)[1:] if line[place]]
                 assert len(set(numbers)) > 1
                 assert numbers == sorted(numbers), name
-            left += widths[name] if name != "result" else 0
+                sorted_by.append(name)
+            if name != "result":
+                left += about[name]["width"]
+        assert len(sorted_by) == len(about) - 3, "all but index, names and what a line is"
 
 
 def test_back_and_forward_keep_filters_and_a_name_opens_its_page_in_one_click(browser, address):
