@@ -41,7 +41,7 @@ PAGES: dict[str, tuple[str, Callable[[], None]]] = {
 # cards. (No docstring here: in this file Streamlit would show it.)
 _STYLE = """<style>
 [data-testid=stMainBlockContainer] { padding: 3.6rem clamp(.8rem, 1.2vw, 2rem) 3rem; }
-[data-testid=stMainBlockContainer] h1 { font-size: 1.5rem; padding: 0; }
+[data-testid=stMainBlockContainer] h1 { font-size: 1.5rem; padding: 0 0 .6rem; }
 [data-testid=stMainBlockContainer] :is(h2, h3) { font-size: 1.2rem; padding: .3rem 0; }
 [data-testid=stCaptionContainer],
 [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
@@ -61,6 +61,32 @@ _STYLE = """<style>
   [class*=st-key-bb_table] { display: none; }
 }
 </style>"""
+# The framework replaces the address when somebody chooses, and opens links of tables in new tabs.
+# Here a choice is a step that Back takes back, and a page of the board opens where one is.
+_SCRIPT = """<script>
+if (!window.bioBench) {
+  window.bioBench = true;
+  const replace = history.replaceState.bind(history), open = window.open.bind(window);
+  let goingBack = false;
+  const here = () => location.pathname + location.search;
+  window.addEventListener("popstate", () => { goingBack = true; }, true);
+  history.replaceState = (state, title, address) => {
+    const target = new URL(address ?? location.href, location.href);
+    const isChoice = !goingBack && target.pathname + target.search !== here();
+    if (isChoice) history.pushState(state, title, address);
+    else replace(state, title, address);
+  };
+  window.addEventListener("pointerdown", () => { goingBack = false; }, true);
+  window.addEventListener("keydown", () => { goingBack = false; }, true);
+  window.open = (address, ...rest) => {
+    const target = new URL(address, location.href);
+    if (target.origin !== location.origin) return open(address, ...rest);
+    history.pushState({}, "", target.pathname + target.search);
+    window.dispatchEvent(new PopStateEvent("popstate"));
+    return window;
+  };
+}
+</script>"""
 
 
 def main() -> None:
@@ -90,7 +116,7 @@ def main() -> None:
     st.session_state["pages"] = pages
     page = st.navigation(list(pages.values()), position="top")
     st.set_page_config(page_title=f"{page.title} · BioBench", page_icon=_ICON, layout="wide")
-    st.html(_STYLE)
+    st.html(_STYLE + _SCRIPT, unsafe_allow_javascript=True)
     page.run()
 
 

@@ -122,37 +122,36 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
 
 
 def best_run_sentence(best: BestRun) -> str:
-    """Where the best of the runs here ranks: its mean, the distance to the best published, and the
-    baselines.
-    """
+    """The best of the runs here and its mean."""
     start = "Best run here"
     if best.protocol:
         start = f"{start} under the {best.protocol}"
-    tasks = joined(best.tasks) if len(best.tasks) <= 4 else f"{len(best.tasks)} tasks"
+    tasks = joined(best.tasks) if len(best.tasks) <= 2 else f"{len(best.tasks)} tasks"
     margin = ""
     if best.mean.margin is not None and best.mean.n_seeds >= 3:
         margin = f" ±{100 * best.mean.margin:.1f}"
-    sentence = f"{start}: {best.name}, {100 * best.mean.mean:.1f}{margin} on {tasks}"
-    facts = []
-    if best.guessing:
-        facts.append("not above guessing")
+    guessing = ", not above guessing" if best.guessing else ""
+    return f"{start}: {best.name}, {100 * best.mean.mean:.1f}{margin} on {tasks}{guessing}."
+
+
+def best_run_facts(best: BestRun) -> list[str]:
+    """Where the best of the runs here stands: a sentence each for its tasks, the best published,
+    the published models and the baselines.
+    """
+    facts = [f"{best.name} has {joined(best.tasks)}."] if len(best.tasks) > 2 else []
     if best.published:
-        facts += _published_facts(best)
+        top = best.published[0]
+        gap = 100 * (best.mean.mean - top.mean)
+        side = "above" if gap > 0 else "below"
+        beaten = sum(best.mean.mean > other.mean for other in best.published)
+        facts.append(
+            f"It is {abs(gap):.1f} points {side} the best published there "
+            f"({line_name(top.model, top.variant)}, {100 * top.mean:.1f})."
+        )
+        facts.append(f"It is above {beaten} of {len(best.published)} published models.")
     if best.judged:
-        facts.append(f"above the best baseline on {best.above} of {best.judged}")
-    return f"{sentence}: {', '.join(facts)}." if facts else f"{sentence}."
-
-
-def _published_facts(best: BestRun) -> list[str]:
-    top = best.published[0]
-    gap = 100 * (best.mean.mean - top.mean)
-    side = "above" if gap > 0 else "below"
-    beaten = sum(best.mean.mean > other.mean for other in best.published)
-    return [
-        f"{abs(gap):.1f} points {side} the best published there "
-        f"({line_name(top.model, top.variant)}, {100 * top.mean:.1f})",
-        f"above {beaten} of {len(best.published)} published models",
-    ]
+        facts.append(f"It is above the best baseline on {best.above} of {best.judged} tasks.")
+    return facts
 
 
 def rival_sentence(pair: PairResult) -> str:

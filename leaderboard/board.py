@@ -19,12 +19,18 @@ from biobench.report.results import Results
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.version import __version__
 from leaderboard import page
-from leaderboard.best_runs import BestRun, best_run_sentence, rival_sentence, verdict_on
+from leaderboard.best_runs import (
+    BestRun,
+    best_run_facts,
+    best_run_sentence,
+    rival_sentence,
+    verdict_on,
+)
 from leaderboard.costs import show_costs
 from leaderboard.launch import is_public
 from leaderboard.ranking import Entry, Ranking, possible_ranks, title_of, view_of, views
 from leaderboard.ranking import ranking as rank_view
-from leaderboard.table import show_cards, show_ranking, shown_names
+from leaderboard.table import Hidden, hide_sparse, show_cards, show_ranking, shown_names
 
 BOTH = "French and English"
 SIZES = {
@@ -36,6 +42,7 @@ SIZES = {
 """Choice -> the number of parameters that a model stays below."""
 SMALL = SIZES["under 150 M"] or 0
 SMALL_PROTOCOL = "small protocol"
+MOST_NOTES = 10
 FORMATS = {
     "csv": "text/csv",
     "json": "application/json",
@@ -109,16 +116,18 @@ def show() -> None:
                 _headline(ranking, loaded)
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
+    hidden_of: dict[str, Hidden] = {}
     for ranking in rankings:
         possible = ranks_of_runs(
             ranking.view, ranking.shared, ranking.protocol, state, loaded, ranking
         )
-        show_ranking(ranking, hidden, sort, several=several, possible=possible)
+        hidden_of[ranking.view] = hide_sparse(ranking, hidden)
+        show_ranking(ranking, hidden_of[ranking.view], sort, several=several, possible=possible)
     with st.container(key="bb_cards"):
         for ranking in rankings:
-            show_cards(ranking, hidden, sort)
+            show_cards(ranking, hidden_of[ranking.view], sort)
     _about(rankings, _lines_of(whole) - _lines_of(rankings))
-    show_costs(rankings)
+    show_costs(rankings, hidden_of)
     _foot(loaded, rankings)
 
 
@@ -214,11 +223,17 @@ def _headline(ranking: Ranking, loaded: Results) -> None:
     tasks = "1 task" if count == 1 else f"{count} tasks"
     st.subheader(f"{page.literal(ranking.title)}: {tasks}", anchor=False)
     sentences = [
-        *_best_published(ranking, names, loaded),
+        *_best_published(ranking, names),
         *_best_small(ranking, names),
         *_best_run_sentences(ranking, names, loaded),
     ]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
+    details = [
+        f"- {sentence}" for best in ranking.best_runs for sentence in _standing(best, names, loaded)
+    ]
+    if details:
+        with st.expander("Where the runs here stand, and whether a lead is real"):
+            st.markdown("\n".join(details))
 
 
 class ShortNames:
@@ -244,19 +259,13 @@ class ShortNames:
         return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
 
 
-def _best_published(ranking: Ranking, names: ShortNames, loaded: Results) -> Iterator[str]:
+def _best_published(ranking: Ranking, names: ShortNames) -> Iterator[str]:
     if not ranking.published:
         return
     top = ranking.published[0]
     if top.mean is None:
         return
-    sources = [value.source for value in loaded.published if value.model == top.model]
-    about = sources[0].partition(" (")[0] if sources else ""
-    seeds = min(row.n_seeds for row in top.cells.values())
-    if seeds:
-        about = f"{about}, {seeds} seeds"
-    score = f"**{100 * top.mean.mean:.1f}**"
-    yield f"Best published: {names.bold(top)}, {score} ({page.literal(about)})."
+    yield f"Best published: {names.bold(top)}, **{100 * top.mean.mean:.1f}**."
 
 
 def _best_small(ranking: Ranking, names: ShortNames) -> Iterator[str]:
@@ -273,20 +282,25 @@ def _best_small(ranking: Ranking, names: ShortNames) -> Iterator[str]:
 
 
 def _best_run_sentences(ranking: Ranking, names: ShortNames, loaded: Results) -> Iterator[str]:
-    """The best run here under each protocol, with what is shown of it against the next one."""
+    """The best run here under each protocol."""
     for best in ranking.best_runs:
-        sentence = names.put_into(best_run_sentence(best))
-        models_and_tasks = (best.name, *best.rivals, *best.tasks)
-        tested = verdict(models_and_tasks, page.results_state(), best, loaded)
-        if tested is not None:
-            rival, badges = tested
-            sentence += f" {names.put_into(rival)} {badges}"
-        yield sentence
+        yield names.put_into(best_run_sentence(best))
     if not ranking.best_runs:
         ran = any(_in_views(loaded.infos[group.task], [ranking.view]) for group in loaded.groups)
         missing = "No runs here under this protocol yet" if ran else "No runs here yet"
         remedy = "." if is_public() else f": `biobench run MODEL --suite {ranking.view}`"
         yield missing + remedy
+
+
+def _standing(best: BestRun, names: ShortNames, loaded: Results) -> Iterator[str]:
+    """Where a best run stands, and what is shown of it against the next one."""
+    for fact in best_run_facts(best):
+        yield names.put_into(fact)
+    models_and_tasks = (best.name, *best.rivals, *best.tasks)
+    tested = verdict(models_and_tasks, page.results_state(), best, loaded)
+    if tested is not None:
+        rival, badges = tested
+        yield f"{names.put_into(rival)} {badges}"
 
 
 def _badges(pair: PairResult) -> str:
@@ -354,7 +368,7 @@ def _foot(loaded: Results, rankings: Sequence[Ranking]) -> None:
             st.caption("These files could not be read. Everything else is shown.")
             for finding in loaded.findings:
                 st.markdown(f"{page.text(finding)}\n→ {page.text(finding.hint)}")
-    page.show_notes("Notes", _notes(suites, page.results_state(), loaded))
+    page.show_notes("Notes", _notes(suites, page.results_state(), loaded), MOST_NOTES)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Download", width="content")
         for format, mime in FORMATS.items():

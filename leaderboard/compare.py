@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-import pandas as pd
 import streamlit as st
 
 from biobench.comparison.compare import Comparison
@@ -219,23 +218,22 @@ def _show_pair(pair: ShownPair, short: Mapping[str, str]) -> None:
     ends = rows if len(rows) <= 2 else (rows[0], rows[-1])
     words = ", ".join(f"{row['task']} {row['difference']:.1f}" for row in ends)
     page.draw(
-        charts.differences(rows, page.ink()),
+        charts.differences(rows, "task", page.ink()),
         f"Difference on each task with its interval; the ends: {words}",
     )
     st.caption(
         "Dot: difference. Line: 95% interval over seeds and test sets, or over the one that is "
         "known."
     )
-    table = pd.DataFrame(rows).drop(columns=["low", "high"])
-    table["95%"] = [_interval(row["low"], row["high"]) for row in rows]
-    config = {
-        "difference": st.column_config.NumberColumn("difference, points", format="%+.1f"),
-        "95%": st.column_config.TextColumn(alignment="right"),
-    }
-    page.show_table(table, config=config)
+    page.show_table([_table_cells(row) for row in rows])
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "–"
-    return f"{low:+.1f} … {high:+.1f}"
+def _table_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table; the interval sorts by its lower end."""
+    difference, low, high = row["difference"], row["low"], row["high"]
+    cells = {name: row[name] for name in ("task", "average", "A", "B")}
+    cells["difference, points"] = page.ShownNumber(difference, f"{difference:+.1f}")
+    cells["95%"] = None
+    if low is not None and high is not None:
+        cells["95%"] = page.ShownNumber(low, f"{low:+.1f} … {high:+.1f}")
+    return cells

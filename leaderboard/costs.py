@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -11,7 +11,7 @@ from biobench.report import charts
 from biobench.report.names import in_sentences
 from leaderboard import page
 from leaderboard.ranking import Entry, Ranking
-from leaderboard.table import result_of, shown_names
+from leaderboard.table import Hidden, entry_key, result_of, shown_names
 
 COSTS = {
     "parameters": "parameters",
@@ -22,17 +22,21 @@ COSTS = {
 """Axis -> field of a row."""
 
 
-def show_costs(rankings: Sequence[Ranking]) -> None:
-    """Score against what a model costs, published models included where their size is known."""
+def show_costs(rankings: Sequence[Ranking], hidden_of: Mapping[str, Hidden]) -> None:
+    """Score against what a model costs, published models included where their size is known.
+
+    hidden_of: view -> which entries the choices on the page leave out.
+    """
     st.subheader("Score and cost", anchor=False)
     cost = page.choose("Cost", list(COSTS), "cost", width=260)
     for column, ranking in zip(st.columns(len(rankings)), rankings, strict=True):
         with column:
             st.markdown(f"**{page.literal(ranking.title)}**")
-            view, tasks, protocol = ranking.view, ranking.shared, ranking.protocol
-            drawn = _cost_chart(
-                view, tasks, protocol, page.results_state(), cost, page.ink(), ranking
-            )
+            hidden = hidden_of[ranking.view]
+            entries = [entry for entry in ranking.entries if not hidden(entry)]
+            shown = tuple(entry_key(entry) for entry in entries)
+            asked = (ranking.view, ranking.shared, ranking.protocol, shown)
+            drawn = _cost_chart(asked, page.results_state(), cost, page.ink(), entries)
             if drawn is None:
                 st.caption("Not known of the models with a mean.")
             else:
@@ -41,19 +45,13 @@ def show_costs(rankings: Sequence[Ranking]) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _cost_chart(
-    view: str,
-    tasks: tuple[str, ...],
-    protocol: str,
-    state: str,
-    cost: str,
-    ink: str,
-    _ranking: Ranking,
+    asked: tuple[object, ...], state: str, cost: str, ink: str, _entries: Sequence[Entry]
 ) -> tuple[Any, str] | None:
-    """The chart and its words, None where no cost is known; `state` stands for the folder's
-    content.
+    """The chart and its words, None where no cost is known; `asked` stands for the entries, `state`
+    for the folder's content.
     """
-    del view, tasks, protocol, state
-    points = _cost_points(_ranking.entries, cost)
+    del asked, state
+    points = _cost_points(_entries, cost)
     if not points:
         return None
     best = max(points, key=lambda point: point["score"])

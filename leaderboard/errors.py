@@ -4,12 +4,13 @@ may be shown.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
 import streamlit as st
 
+from biobench.data.locate import ENVIRONMENT
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistaken import Mistakes, only_labels, read_mistakes, selected
@@ -128,7 +129,7 @@ def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]
         "its documents."
     )
     picked = show_table(
-        pd.DataFrame(rows),
+        rows,
         on_select="rerun",
         selection_mode="single-cell",
         key="confusion",
@@ -156,7 +157,7 @@ def _documents_by_label(mistakes: Mistakes) -> None:
     rows = []
     for label, counted in counts.items():
         rows.append({"label": plain(label)} | {NAMES[kind]: counted[kind] for kind in kinds})
-    show_table(pd.DataFrame(rows), alt="Mistakes by label")
+    show_table(rows, alt="Mistakes by label")
     kind_of_name = {NAMES[kind]: kind for kind in KINDS}
     left, right = st.columns((7, 3))
     with left:
@@ -178,11 +179,10 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
         return
     counts = tally((span.label, side) for one in shared for span, side in one.sides.items())
     st.text(f"A: {plain(names[0])} ({first.seed})\nB: {plain(names[1])} ({second.seed})")
-    show_table(
-        pd.DataFrame(
-            [{"label": plain(x)} | {side: c[side] for side in SIDES} for x, c in counts.items()]
-        )
-    )
+    lines = []
+    for name, counted in counts.items():
+        lines.append({"label": plain(name)} | {side: counted[side] for side in SIDES})
+    show_table(lines)
     st.caption(
         "Counted over the gold of the test documents that both runs share; too much is not "
         "counted here."
@@ -202,13 +202,22 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
     _documents(wrong, first)
 
 
+def _why_no_text(reason: str) -> str:
+    """Why documents are counted and not shown, and what shows them."""
+    if is_public():
+        return "No text: the corpus is not available here."
+    if not os.environ.get(ENVIRONMENT):
+        reason += f". Set {ENVIRONMENT} to the folder of the corpora and start the board again"
+    return text(f"{reason}.")
+
+
 def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
-    if mistakes.no_text:
-        st.caption(
-            "No text: the corpus is not available here." if is_public() else plain(mistakes.no_text)
-        )
     if not judged:
         st.info("No document matches.")
+        return
+    if mistakes.no_text:
+        st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
+        st.info(_why_no_text(mistakes.no_text))
         return
     pages = (len(judged) + PAGE - 1) // PAGE
     page = (

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
@@ -43,17 +42,15 @@ def show() -> None:
     line = (entry.model, entry.variant, entry.source)
     groups = page.unread(g for g in loaded.groups if (g.model, g.variant, g.source) == line)
     title.title(page.literal(shown_names([entry])[entry.name]))
-    st.caption(page.literal(_about(entry, groups, loaded)))
+    st.caption(page.literal(_about(entry, groups)))
     with st.container(horizontal=True, gap="medium"):
         for ranking, mine in chosen:
             _show_rank(ranking, mine)
     for ranking, mine in chosen:
+        _field(ranking, mine)
         page.show_table(
             _table(ranking, mine),
-            config={
-                "task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True),
-                "score": st.column_config.TextColumn(alignment="right"),
-            },
+            config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
             alt=f"Scores by task: {ranking.title}",
         )
     if groups:
@@ -61,6 +58,8 @@ def show() -> None:
         _ledger(groups)
         _seeds([row for _, mine in chosen for row in mine.cells.values()])
         _needles(groups)
+    else:
+        _publication(entry, loaded)
 
 
 def _standings(loaded: Results) -> dict[str, list[Standing]]:
@@ -73,12 +72,11 @@ def _standings(loaded: Results) -> dict[str, list[Standing]]:
     return standings
 
 
-def _about(entry: Entry, groups: Sequence[RunGroup], loaded: Results) -> str:
+def _about(entry: Entry, groups: Sequence[RunGroup]) -> str:
     result = result_of(entry)
     if groups:
         return result
-    source = next((v.source for v in loaded.published if v.model == entry.model), "")
-    return f"{result} in {source}: no runs, so no seeds, speed or memory"
+    return f"{result}: no runs, so no seeds, speed or memory"
 
 
 def _show_rank(ranking: Ranking, entry: Entry) -> None:
@@ -95,10 +93,39 @@ def _show_rank(ranking: Ranking, entry: Entry) -> None:
     st.metric(label, page.score(entry.mean), width="content")
 
 
+def _field(ranking: Ranking, entry: Entry) -> None:
+    """The model among all models of its protocol, task by task."""
+    points, others, baselines = [], [], []
+    for task, row in entry.cells.items():
+        name = plain(task)
+        points.append(page.chart_point("task", name, row, "this model"))
+        for other in ranking.entries:
+            if other is not entry and other.protocol == entry.protocol and task in other.cells:
+                score = 100 * other.cells[task].mean
+                others.append({"task": name, "name": plain(other.name), "score": score})
+        baseline = ranking.baseline.get(task)
+        if baseline is not None:
+            score = 100 * baseline.mean
+            baselines.append({"task": name, "name": plain(baseline.model), "score": score})
+    chart = charts.scores(points, "task", behind=others, baselines=baselines, ink=page.ink())
+    page.draw(chart, f"Scores by task among all models: {ranking.title}")
+    st.caption(
+        "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
+        "Tick: the best baseline."
+    )
+
+
 def _seeds(rows: Sequence[Row]) -> None:
-    chart = charts.seeds(rows, [plain(row.task) for row in rows], "task")
-    if chart is not None:
-        page.show_seeds(chart)
+    points = [page.chart_point("task", plain(row.task), row, "mean") for row in rows]
+    dots = []
+    for row in rows:
+        dots += page.seed_dots("task", plain(row.task), row)
+    if not dots:
+        return
+    with st.expander("Seed by seed"):
+        chart = charts.scores(points, "task", behind=dots, ink=page.ink())
+        page.draw(chart, "Score of every seed, with means and intervals")
+        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
 
 
 def _needles(groups: Sequence[RunGroup]) -> None:
@@ -109,14 +136,15 @@ def _needles(groups: Sequence[RunGroup]) -> None:
         show_maps(grids, [grid.task for grid in grids])
 
 
-def _table(ranking: Ranking, entry: Entry) -> pd.DataFrame:
+def _table(ranking: Ranking, entry: Entry) -> list[dict[str, object]]:
     """A row a task: the score, the best under the same protocol, the best baseline, and what the
     run cost.
     """
     rows = [_task_row(ranking, entry, task) for task in entry.cells]
     # what is known of no task (a baseline that nobody measured, costs of printed scores) has no
     # column
-    return pd.DataFrame(rows).dropna(axis="columns", how="all")
+    filled = {name for row in rows for name, cell in row.items() if cell is not None}
+    return [{name: cell for name, cell in row.items() if name in filled} for row in rows]
 
 
 def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
@@ -127,27 +155,27 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     cells: dict[str, object] = {
         "task": page.link_to("tasks", "task", task, task),
         "average": NAMES.get(row.metric, row.metric),
-        "score": page.score(row),
+        "score": page.score_cell(row),
         "behind the best": 100 * (best_mean - row.mean),
-        "best": f"{100 * best_mean:.1f} ({plain(best.name)})",
+        "best": _named_score(best.name, best_mean),
         "best baseline": None,
-        "seeds": str(row.n_seeds) if row.n_seeds else None,
+        "seeds": row.n_seeds or None,
         "seconds a run": row.seconds,
         "peak memory, GB": None,
-        "documents cut": _count(row.truncated_documents),
-        "gold lost": _count(row.lost_gold),
+        "documents cut": row.truncated_documents,
+        "gold lost": row.lost_gold,
         "in its training text": "test documents" if marked(row.contamination) else None,
     }
     baseline = ranking.baseline.get(task)
     if baseline is not None:
-        cells["best baseline"] = f"{100 * baseline.mean:.1f} ({plain(baseline.model)})"
+        cells["best baseline"] = _named_score(baseline.model, baseline.mean)
     if row.peak_memory_bytes is not None:
         cells["peak memory, GB"] = row.peak_memory_bytes / 1e9
     return cells
 
 
-def _count(number: int | None) -> str | None:
-    return None if number is None else str(number)
+def _named_score(name: str, share: float) -> page.ShownNumber:
+    return page.ShownNumber(100 * share, f"{100 * share:.1f} ({plain(name)})")
 
 
 def _card(groups: Sequence[RunGroup]) -> None:
@@ -175,6 +203,18 @@ def _card(groups: Sequence[RunGroup]) -> None:
         address = f"https://huggingface.co/{brief.model}/tree/{brief.revision}"
         shown["page on the hub"] = page.link(address)
     page.facts(shown)
+
+
+def _publication(entry: Entry, loaded: Results) -> None:
+    """What a publication says of a model that was not run here."""
+    values = [value for value in loaded.published if value.model == entry.model]
+    sources = {value.source: value.url for value in values}
+    about = {}
+    if entry.parameters:
+        about["parameters"] = f"{entry.parameters:,}"
+    for source, url in sources.items():
+        about["published in"] = f"{page.literal(plain(source))} {page.link(url)}"
+    page.facts(about)
 
 
 def _ledger(groups: Sequence[RunGroup]) -> None:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from biobench.errors import BioBenchError
@@ -18,6 +17,7 @@ from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
 from leaderboard.launch import is_public
 from leaderboard.page import (
+    ShownNumber,
     choose,
     choose_several,
     draw,
@@ -56,8 +56,11 @@ def show() -> None:
     if not grids:
         st.info("Choose at least one.")
         return
-    _ranking(grids)
-    show_maps(grids, shown_names(grids))
+    grid_of_name = dict(zip(shown_names(grids), grids, strict=True))
+    _reach(grid_of_name)
+    with st.expander("By length and position"):
+        _length_table(grid_of_name)
+        show_maps(grids, list(grid_of_name))
 
 
 def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
@@ -71,22 +74,29 @@ def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
     ]
 
 
-def _ranking(grids: Sequence[NeedleGrid]) -> None:
-    """Who reads furthest above chance, in a sentence, a chart and a table."""
-    names = dict(zip(shown_names(grids), grids, strict=True))
-    unit = grids[0].unit
+def _reach(names: Mapping[str, NeedleGrid]) -> None:
+    """Who reads furthest above chance, in a sentence and a chart; models at chance in one line."""
     st.subheader(_furthest(names), anchor=False)
+    readers = {name: grid for name, grid in names.items() if grid.reads_up_to}
+    at_chance = [name for name in names if name not in readers]
+    drawn = readers or names
+    unit = next(iter(drawn.values())).unit
     reach = ", ".join(
         f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items()
     )
     draw(
-        charts.lengths(_length_points(names), unit, ink()),
+        charts.lengths(_length_points(drawn), unit, ink()),
         f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}",
     )
-    lengths = sorted({length for grid in grids for length in grid.lengths})
+    if at_chance:
+        st.caption(f"At chance: {literal(', '.join(at_chance))}.")
+
+
+def _length_table(names: Mapping[str, NeedleGrid]) -> None:
+    lengths = sorted({length for grid in names.values() for length in grid.lengths})
     table = [_length_row(name, grid, lengths) for name, grid in names.items()]
     show_table(
-        pd.DataFrame(table),
+        table,
         config={"model": st.column_config.TextColumn(pinned=True)},
         alt="Accuracy by length",
     )
@@ -124,15 +134,16 @@ def _length_points(names: Mapping[str, NeedleGrid]) -> list[dict[str, Any]]:
 
 
 def _length_row(name: str, grid: NeedleGrid, lengths: Sequence[int]) -> dict[str, Any]:
+    reach = grid.reads_up_to or 0
     row: dict[str, Any] = {
         "model": name,
-        "reads up to": f"{grid.reads_up_to:,}" if grid.reads_up_to else "at chance",
+        "reads up to": ShownNumber(reach, f"{reach:,}" if reach else "at chance"),
         "over all lengths": 100 * grid.over_all_lengths,
     }
     for length in lengths:
         share = grid.share(length)
         row[f"{length:,}"] = 100 * share.mean if share else None
-    row["window"] = f"{grid.window:,}"
+    row["window"] = ShownNumber(grid.window, f"{grid.window:,}")
     return row
 
 

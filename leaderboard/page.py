@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import DARK_INK, FEW_SEEDS, INK
+from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, ends
 from biobench.report.details.pretraining import (
     FOLDER,
     Pretraining,
@@ -138,12 +138,14 @@ def without_commands(note: str) -> str:
     return "; ".join(part for part in parts if "`biobench " not in part) if is_public() else note
 
 
-def show_notes(title: str, notes: Sequence[str]) -> None:
-    """Notes behind their number."""
+def show_notes(title: str, notes: Sequence[str], most: int = 100) -> None:
+    """Notes behind their number; of many the first ten, which pages of tasks have in full."""
     if notes:
         with st.expander(f"{title} ({len(notes)})"):
-            for note in notes:
+            for note in notes[:most]:
                 st.text(plain_note(without_commands(note)))
+            if len(notes) > most:
+                st.caption(f"{len(notes) - most} more stand on the pages of their tasks.")
 
 
 def say_no_runs() -> None:
@@ -214,6 +216,45 @@ def score(row: Row) -> str:
     return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
 
 
+def seed_dots(by: str, name: str, row: Row) -> list[dict[str, Any]]:
+    """A quiet dot of a chart for each seed of a row."""
+    return [
+        {by: name, "name": f"seed {seed}", "score": 100 * value}
+        for seed, value in zip(row.seeds, row.values, strict=True)
+    ]
+
+
+def chart_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
+    """The mean of a row in a chart, with its interval."""
+    return {by: name, "result": result} | ends(row)
+
+
+class ShownNumber(float):
+    """A number by which a table sorts, and the text that it shows: 70.1 as ``70.1 ±0.4``."""
+
+    shown: str
+
+    def __new__(cls, number: float, shown: str) -> ShownNumber:
+        """With two digits: more would be read aloud, and tell nothing."""
+        self = super().__new__(cls, round(number, 2))
+        self.shown = shown
+        return self
+
+    def __str__(self) -> str:
+        """As it is shown."""
+        return self.shown
+
+
+def score_cell(row: Row) -> ShownNumber:
+    """The score of a row in a table, in percent."""
+    return ShownNumber(100 * row.mean, score(row))
+
+
+def percent_cell(share: float) -> ShownNumber:
+    """A share in a table, in percent."""
+    return ShownNumber(100 * share, f"{100 * share:.1f}")
+
+
 def millions(parameters: int) -> str:
     """``149 M``."""
     return f"{parameters / 1e6:,.0f} M" if parameters >= 1e6 else f"{parameters / 1e6:.2g} M"
@@ -233,30 +274,34 @@ def draw(chart: Any, alt: str, **options: Any) -> None:
     st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
 
 
-def show_seeds(chart: Any) -> None:
-    """A chart of single seeds behind its title."""
-    with st.expander("Seed by seed"):
-        draw(chart, "Score of every seed, with means and intervals")
-        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
-
-
 WHOLE = 30
 """Rows of a table that is shown whole; a longer one scrolls."""
 
 
 def show_table(
-    frame: Any, digits: int = 1, config: Mapping[str, Any] | None = None, **options: Any
+    rows: Sequence[Mapping[str, object]],
+    config: Mapping[str, Any] | None = None,
+    shades: Sequence[str] = (),
+    **options: Any,
 ) -> Any:
-    """A table without its index; numbers with so many digits, unless `config` says otherwise."""
-    data = frame if isinstance(frame, pd.DataFrame) else frame.data
-    floats: dict[str, Any] = {
-        str(name): st.column_config.NumberColumn(format=f"%.{digits}f")
-        for name in data.select_dtypes("float")
-    }
-    shape = {"placeholder": "–", "height": "content" if len(data) <= WHOLE else "auto"}
+    """A table whose columns sort as what they hold: numbers as numbers, whatever stands behind.
+
+    shades: the CSS of each row's cells.
+    """
+    # of another type, the texts of `ShownNumber` would be lost
+    table = pd.DataFrame(rows, dtype=object).style.format(_cell_text, na_rep="–")
+    if shades:
+        table = table.apply(lambda _: list(shades))
+    shape = {"placeholder": "–", "height": "content" if len(rows) <= WHOLE else "auto"}
     return st.dataframe(
-        frame, hide_index=True, column_config=floats | dict(config or {}), **(shape | options)
+        table, hide_index=True, column_config=dict(config or {}), **(shape | options)
     )
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, float) and not isinstance(cell, ShownNumber):
+        return f"{cell:.1f}"
+    return str(cell)
 
 
 def facts(pairs: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ papers published.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -14,13 +15,16 @@ from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
 from biobench.report.details.mechanism import cka_chart
 from biobench.report.details.pretraining import Pretraining, StudyTable, TrainingRun
+from biobench.report.escape import plain
 from biobench.report.literature.experiments import Experiment
 from biobench.report.printers import plain_note
 from leaderboard.launch import is_public
 from leaderboard.page import (
+    ShownNumber,
     choose,
     choose_several,
     draw,
+    ink,
     link,
     literal,
     pretraining,
@@ -131,7 +135,7 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
         for name, a, b, binding in table.rows
         if not only or a != b
     ]
-    show_table(pd.DataFrame(rows))
+    show_table(rows)
 
 
 def _cka(trained: Pretraining) -> None:
@@ -161,34 +165,106 @@ def _cka(trained: Pretraining) -> None:
 
 
 def _studies(studies: Sequence[StudyTable]) -> None:
-    """One table a study that was made here: mean scores of the arms and their differences to the
-    reference.
+    """All studies made here in one forest plot, and a folded table each: mean scores of the arms
+    and their differences to the reference.
     """
-    if studies:
-        st.header("Studies here", anchor=False)
-    for study in sorted(
-        studies, key=lambda s: -sum(r.budget * len(r.scores) for r in s.rows)
-    ):  # the largest first
-        st.subheader(literal(study.study[:1].upper() + study.study[1:]), anchor=False)
-        rows = [
-            {
-                "arm": literal(row.arm),
-                "tokens": f"{row.budget / 1e6:,.1f} M",
-                "pretraining seeds": str(len(row.scores)),
-                "mean, %": "–" if row.mean is None else f"{100 * row.mean:.1f}",
-                "difference, points": "–"
-                if row.difference is None
-                else f"{100 * row.difference:+.1f}",
-                "interval": row.spread,
-                "level": f"{100 * (row.level or 0.95):.4g}%" if row.low is not None else "–",
-            }
-            for row in study.rows
-        ]
-        st.table(pd.DataFrame(rows).set_index("arm"))
-        over = "pretraining seeds"
-        if any(row.test_sets for row in study.rows):
-            over += " and test sets"
-        st.caption(f"Interval over {over}, at the level of a correction for all rows.")
+    if not studies:
+        return
+    st.header("Studies here", anchor=False)
+    ordered = with_replications(studies)
+    differences = [row for study in ordered for row in _forest_rows(study)]
+    if differences:
+        draw(
+            charts.differences(differences, "arm", ink()),
+            "Difference of each arm to its study's reference, with its interval",
+        )
+        st.caption(
+            "Dot: difference to the study's reference, in points. Line: interval, corrected for "
+            "all arms of the study. Filled: the interval leaves out zero. ↳: the study repeats "
+            "the one above."
+        )
+    for study in ordered:
+        for sentence in replication_sentences(study, studies):
+            st.markdown(literal(sentence))
+        title = f"{study.file}: {study.study}"
+        with st.expander(literal(title)):
+            _study_table(study)
+
+
+def with_replications(studies: Sequence[StudyTable]) -> list[StudyTable]:
+    """The largest first, each followed by those that repeat it."""
+    by_size = sorted(studies, key=lambda s: -sum(r.budget * len(r.scores) for r in s.rows))
+    files = {study.file for study in studies}
+    ordered: list[StudyTable] = []
+    for study in by_size:
+        if study.replicates not in files:
+            ordered.append(study)
+            ordered += [other for other in by_size if other.replicates == study.file]
+    # a study that repeats a repetition
+    return ordered + [study for study in by_size if study not in ordered]
+
+
+def _forest_rows(study: StudyTable) -> list[dict[str, object]]:
+    start = "↳ " if study.replicates else ""
+    rows: list[dict[str, object]] = []
+    for row in study.rows:
+        if row.difference is None:
+            continue
+        cells: dict[str, object] = {
+            "arm": plain(f"{start}{study.file}: {row.arm}, {row.budget / 1e6:,.1f} M"),
+            "difference": 100 * row.difference,
+            "low": None,
+            "high": None,
+        }
+        if row.low is not None and row.high is not None:
+            cells |= {"low": 100 * row.low, "high": 100 * row.high}
+        rows.append(cells)
+    return rows
+
+
+def replication_sentences(study: StudyTable, studies: Sequence[StudyTable]) -> list[str]:
+    """What became of the study's differences in those that repeat it."""
+    found = {(row.arm, row.budget): row.difference for row in study.rows}
+    sentences = []
+    for repeat in studies:
+        if repeat.replicates != study.file:
+            continue
+        for row in repeat.rows:
+            before = found.get((row.arm, row.budget))
+            if before is None or row.difference is None:
+                continue
+            is_same = row.shown and before * row.difference > 0
+            sentences.append(
+                f"{study.file}, {row.arm}: repeated with {len(row.scores)} new seeds "
+                f"({repeat.file}): {'did repeat' if is_same else 'did not repeat'}."
+            )
+    return sentences
+
+
+def _study_table(study: StudyTable) -> None:
+    rows = []
+    for row in study.rows:
+        cells: dict[str, object] = {
+            "arm": plain(row.arm),
+            "tokens": ShownNumber(row.budget, f"{row.budget / 1e6:,.1f} M"),
+            "pretraining seeds": len(row.scores),
+            "mean, %": None if row.mean is None else 100 * row.mean,
+            "difference, points": None,
+            "interval": row.spread,
+            "level": None,
+        }
+        if row.difference is not None:
+            difference = 100 * row.difference
+            cells["difference, points"] = ShownNumber(difference, f"{difference:+.1f}")
+        if row.low is not None:
+            level = 100 * (row.level or 0.95)
+            cells["level"] = ShownNumber(level, f"{level:.4g}%")
+        rows.append(cells)
+    show_table(rows, alt=f"Arms of the study {study.file}")
+    over = "pretraining seeds"
+    if any(row.test_sets for row in study.rows):
+        over += " and test sets"
+    st.caption(f"Interval over {over}, at the level of a correction for all rows.")
 
 
 def _published() -> None:
@@ -203,10 +279,34 @@ def _published() -> None:
     st.caption(f"{literal(publication.citation.strip())} {link(publication.url)}")
     for experiment in publication.experiments:
         st.subheader(literal(experiment.title), anchor=False)
-        st.table(_frame(experiment))
-        st.caption(literal(" ".join(publication.below(experiment))))
+        chart = _experiment_chart(experiment)
+        if chart is not None:
+            draw(chart, f"{experiment.title}: scores as printed")
+        with st.expander("Table", expanded=chart is None):
+            st.table(_frame(experiment))
+            st.caption(literal(" ".join(publication.below(experiment))))
     for line in publication.absent:
         st.caption(literal(line))
+
+
+def _experiment_chart(experiment: Experiment) -> Any:
+    """Curves over columns that are steps of one quantity, dots where one column holds scores; None
+    for tables of another kind.
+    """
+    columns = [column for column in experiment.columns if column.unit == "percent"]
+    is_curve = len(columns) > 1 and all(column.name[0].isdigit() for column in columns)
+    if not columns or (len(columns) > 1 and not is_curve):
+        return None
+    points = []
+    for line in experiment.lines:
+        values = zip(experiment.columns, line.values, strict=True)
+        for column, value in values:
+            if column in columns and value is not None:
+                point = {"condition": plain(line.name), "step": plain(column.name), "score": value}
+                points.append(point | {"result": "published", "low": None, "high": None})
+    if is_curve:
+        return charts.curves(points, "condition")
+    return charts.scores(points, "condition", title=f"{columns[0].name}, %", ink=ink())
 
 
 def _frame(experiment: Experiment) -> pd.DataFrame:

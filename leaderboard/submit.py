@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 from typing import IO
 
-import pandas as pd
 import streamlit as st
 
 from biobench.report.escape import plain
@@ -121,7 +120,7 @@ def _verdict(verification: Verification) -> None:
             }
             for c in order[:MOST_LINES]
         ]
-        show_table(pd.DataFrame(rows))
+        show_table(rows)
         st.caption(
             "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C "
             "completeness, W waiting. "

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from biobench.report.escape import for_html
 from biobench.report.literature.comparison import NAMES
@@ -27,6 +25,8 @@ ROW = 27
 """Pixels of a row: nineteen published models stand on one screen."""
 LONG_HEADING = 9
 """Letters of a task's id from which on its heading is a part of it."""
+FEW = 3
+"""A row of a run with at most a third of the tasks is mostly dashes."""
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
 HERE = "background-color: rgba(0, 114, 178, 0.13)"
@@ -83,6 +83,27 @@ def rows_of(ranking: Ranking, hidden: Hidden, sort: str) -> list[Entry | None]:
     return [entry for entry in rows if entry is None or not hidden(entry)]
 
 
+def hide_sparse(ranking: Ranking, hidden: Hidden) -> Hidden:
+    """`hidden`, and runs with few of the tasks behind one line that opens."""
+    most = len(ranking.shared) // FEW
+    sparse = [
+        entry
+        for entry in ranking.entries
+        if entry.is_run and entry.rank is None and len(entry.cells) <= most and not hidden(entry)
+    ]
+    if not sparse:
+        return hidden
+    names = {entry.name for entry in sparse}
+    models = "1 model" if len(names) == 1 else f"{len(names)} models"
+    counts = sorted({len(entry.cells) for entry in sparse})
+    span = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    label = f"{ranking.title}: {models} with {span} of {len(ranking.shared)} tasks"
+    key = f"few_{ranking.view.replace(' ', '_')}"
+    if st.toggle(page.literal(label), key=key, bind="query-params"):
+        return hidden
+    return lambda entry: hidden(entry) or entry in sparse
+
+
 def _sort_key(entry: Entry, sort: str) -> tuple[bool, float, str]:
     """Entries without the value last, equal ones by name."""
     if sort == "parameters":
@@ -104,15 +125,15 @@ def _above_baseline(ranking: Ranking) -> int:
     return sum(mean.mean > baseline for mean in ranked)
 
 
-Cells = dict[str, str | None]
-"""Column -> what it says; None where nothing is known."""
+Cells = dict[str, object]
+"""Column -> text or `page.ShownNumber`; None where nothing is known."""
 
 
 def _baseline_cells(ranking: Ranking, tasks: Sequence[TaskInfo]) -> Cells:
     mean = ranking.baseline_mean
     return {
         "rank": None,
-        "mean": None if mean is None else f"{100 * mean:.1f}",
+        "mean": None if mean is None else page.percent_cell(mean),
         **_score_cells(ranking.baseline, tasks),
         "result": "baseline",
     }
@@ -121,23 +142,17 @@ def _baseline_cells(ranking: Ranking, tasks: Sequence[TaskInfo]) -> Cells:
 def _entry_cells(
     ranking: Ranking, entry: Entry, kinds: Sequence[str], tasks: Sequence[TaskInfo]
 ) -> Cells:
-    cells: Cells = {"rank": _rank_words(ranking, entry), "mean": None, "size": None}
+    cells: Cells = {"rank": entry.rank, "mean": None, "size": None}
     if entry.mean is not None:
-        cells["mean"] = page.score(entry.mean)
+        cells["mean"] = page.score_cell(entry.mean)
     for kind in kinds:
-        cells[kind] = f"{100 * entry.kinds[kind].mean:.1f}" if kind in entry.kinds else None
+        if kind in entry.kinds:
+            cells[kind] = page.percent_cell(entry.kinds[kind].mean)
     cells |= _score_cells(entry.cells, tasks)
     if entry.parameters:
-        cells["size"] = page.millions(entry.parameters)
+        cells["size"] = page.ShownNumber(entry.parameters, page.millions(entry.parameters))
     cells["result"] = result_of(entry)
     return cells
-
-
-def _rank_words(ranking: Ranking, entry: Entry) -> str | None:
-    """The rank; of an entry under another protocol, the first word of that."""
-    if entry.protocol != ranking.protocol:
-        return (entry.protocol or "full").split()[0]
-    return None if entry.rank is None else str(entry.rank)
 
 
 def _score_cells(scores: Mapping[str, Row], tasks: Sequence[TaskInfo]) -> Cells:
@@ -145,11 +160,12 @@ def _score_cells(scores: Mapping[str, Row], tasks: Sequence[TaskInfo]) -> Cells:
     cells: Cells = dict.fromkeys((info.id for info in tasks), None)
     for info in tasks:
         if info.id in scores:
-            cells[info.id] = page.score(scores[info.id])
+            cells[info.id] = page.score_cell(scores[info.id])
     counts = sorted({row.n_seeds for row in scores.values()} - {0})
     cells["seeds"] = None
     if counts:
-        cells["seeds"] = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        span = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+        cells["seeds"] = page.ShownNumber(counts[0], span)
     return cells
 
 
@@ -175,10 +191,11 @@ def show_ranking(
             st.info("Nothing matches these filters.")
             return
         tasks = _ordered_tasks(ranking)
-        frame = _frame(ranking, rows, tasks, possible)
+        lines = _table_lines(ranking, rows, tasks, possible)
         picked = page.show_table(
-            _shaded(frame, rows),
-            config=_columns(frame, tasks),
+            lines,
+            config=_columns(lines, tasks),
+            shades=[_shade(entry) for entry in rows],
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
             on_select="rerun",
@@ -219,13 +236,13 @@ def _kind_columns(ranking: Ranking) -> list[str]:
     return [kind for kind in kinds if tasks_of_kind[kind] > 1]
 
 
-def _frame(
+def _table_lines(
     ranking: Ranking,
     rows: Sequence[Entry | None],
     tasks: Sequence[TaskInfo],
     possible: Mapping[str, str],
-) -> pd.DataFrame:
-    """The rows as text, in the order of the columns."""
+) -> list[Cells]:
+    """The cells of the rows, in the order of the columns."""
     names = shown_names(ranking.entries)
     kinds = _kind_columns(ranking)
     columns = ["rank", "model", "mean", *kinds, *(info.id for info in tasks), *LAST]
@@ -239,23 +256,18 @@ def _frame(
         else:
             cells = _entry_cells(ranking, entry, kinds, tasks)
             cells["model"] = page.link_to("models", "model", entry_key(entry), names[entry.name])
-            cells["possible"] = possible.get(entry.name)
-        lines.append(cells)
-    return pd.DataFrame(lines, columns=columns)
+            if entry.name in possible:
+                span = possible[entry.name]
+                cells["possible"] = page.ShownNumber(int(span.partition("–")[0]), span)
+        lines.append({column: cells.get(column) for column in columns})
+    return lines
 
 
-def _shaded(frame: pd.DataFrame, rows: Sequence[Entry | None]) -> Styler:
-    """Runs here and the line of baselines on their grounds."""
-    shades = []
-    for entry in rows:
-        if entry is None:
-            shades.append(LINE)
-        else:
-            shades.append(HERE if entry.is_run else "")
-    colours = pd.DataFrame(
-        [[shade] * len(frame.columns) for shade in shades], columns=frame.columns
-    )
-    return frame.style.apply(lambda _: colours, axis=None)
+def _shade(entry: Entry | None) -> str:
+    """The ground of runs here and of the line of baselines."""
+    if entry is None:
+        return LINE
+    return HERE if entry.is_run else ""
 
 
 def _offer_comparison(view: str, rows: Sequence[Entry | None], picked: Sequence[int]) -> None:
@@ -285,18 +297,13 @@ def headings(tasks: Sequence[str]) -> dict[str, str]:
     return shown
 
 
-def _columns(frame: pd.DataFrame, order: Sequence[TaskInfo]) -> dict[str, Any]:
+def _columns(lines: Sequence[Cells], order: Sequence[TaskInfo]) -> dict[str, Any]:
     """Widths after content and heading, so that every score stands on a screen of 1,280 pixels:
     where these are too many, long names of models are cut, never a heading; names and ranks pinned.
     """
     short = headings([c.id for c in order])
-    longest = {
-        str(name): frame[name].map(lambda cell: len(str(cell)) if cell else 0).max()
-        for name in frame.columns
-    }
-    longest["model"] = (
-        frame["model"].map(lambda link: len(unquote(str(link).partition("#")[2]))).max()
-    )
+    longest = {name: max(_letters(line[name]) for line in lines) for name in lines[0]}
+    longest["model"] = max(len(unquote(str(line["model"]).partition("#")[2])) for line in lines)
     widths = {
         name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19)
         for name, count in longest.items()
@@ -306,19 +313,21 @@ def _columns(frame: pd.DataFrame, order: Sequence[TaskInfo]) -> dict[str, Any]:
     widths["model"] = min(int(6 * longest["model"]) + 17, max(left, 170), 290)
     about = HELP | {c.id: f"{c.id}: {c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
     columns: dict[str, Any] = {
-        name: st.column_config.TextColumn(
-            short.get(name, name), width=width, alignment="right", help=about.get(name)
+        name: st.column_config.NumberColumn(
+            short.get(name, name), width=width, help=about.get(name)
         )
         for name, width in widths.items()
     }
-    columns["rank"] = st.column_config.TextColumn(
-        "#", pinned=True, width=widths["rank"], alignment="right"
-    )
+    columns["rank"] = st.column_config.NumberColumn("#", pinned=True, width=widths["rank"])
     columns["result"] = st.column_config.TextColumn(width="medium")
     columns["model"] = st.column_config.LinkColumn(
         display_text=page.LINK, pinned=True, width=widths["model"], alignment="left"
     )
     return columns
+
+
+def _letters(cell: object) -> int:
+    return 0 if cell is None else len(str(cell))
 
 
 def _caption(ranking: Ranking) -> str:
@@ -377,4 +386,4 @@ def _card(ranking: Ranking, entry: Entry | None, names: Mapping[str, str]) -> st
 
 
 def _escaped(cells: Cells) -> dict[str, str]:
-    return {name: for_html(value or "–") for name, value in cells.items()}
+    return {name: for_html("–" if value is None else str(value)) for name, value in cells.items()}

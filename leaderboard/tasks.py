@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ from leaderboard.table import entry_key, result_of, shown_names
 
 MOST_LINES = 30
 """Models shown at first."""
+RARE = 30
+"""Gold below which a label's F1 hangs on a few mentions."""
 
 
 def show() -> None:
@@ -39,9 +42,8 @@ def show() -> None:
     _card(info)
     groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
     if groups:
-        with st.expander("Labels", expanded=False):
-            st.caption("F1 of each label, mean over seeds, in percent.")
-            page.show_table(_labels(groups))
+        with st.expander("Labels", expanded=True):
+            _show_labels(groups)
     readings = {f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as}
     page.show_notes("Published numbers", sorted(readings))
     page.show_notes("Notes", build(loaded, "paper", tasks=[task]).notes)
@@ -77,7 +79,8 @@ def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> No
         f"protocol have no rank."
     )
     slices = slice_rows(loaded, info.id)
-    _scores(info.id, shown, slices)
+    _score_chart(info.id, shown, baseline)
+    _score_table(info.id, shown, slices)
     _seen_and_unseen(slices)
 
 
@@ -117,18 +120,49 @@ def _seen_and_unseen(slices: SliceRows) -> None:
         for name, (_, rows) in zip(names, best, strict=True)
         for part, row in rows.items()
     ]
-    page.draw(charts.parts(marks, page.ink()), "Score on seen and on unseen mentions, by model")
+    chart = charts.parts(marks, "model", "part", page.ink())
+    page.draw(chart, "Score on seen and on unseen mentions, by model")
 
 
-def _scores(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
+def _score_chart(task: str, entries: Sequence[Entry], baseline: Row | None) -> None:
+    """Every model's score and seeds, the best first."""
+    names = shown_names(entries)
+    points, dots, baselines = [], [], []
+    for entry, name in zip(entries, labels(_chart_names(entries, names)).values(), strict=True):
+        row = entry.cells[task]
+        kind = "run here" if entry.is_run else "published"
+        points.append(page.chart_point("model", name, row, kind))
+        dots += page.seed_dots("model", name, row)
+        if baseline is not None:
+            score = 100 * baseline.mean
+            baselines.append({"model": name, "name": plain(baseline.model), "score": score})
+    chart = charts.scores(points, "model", behind=dots, baselines=baselines, ink=page.ink())
+    page.draw(chart, f"Scores on {task} with intervals, the best first")
+    st.caption(
+        "Line: 95% interval over seeds. Small dots: seeds. Ticks, one above another: the best "
+        "baseline."
+    )
+
+
+def _chart_names(entries: Sequence[Entry], names: Mapping[str, str]) -> list[str]:
+    """A name each, also where a published model was run here too."""
+    times = Counter(names[entry.name] for entry in entries)
+    shown = []
+    for entry in entries:
+        name = names[entry.name]
+        shown.append(f"{name}, {result_of(entry)}" if times[name] > 1 else name)
+    return shown
+
+
+def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
     names = shown_names(entries)
     table = []
     for e in entries:
-        cells: dict[str, str | float | None] = {
-            "#": str(e.rank) if e.rank else None,
-            "score": page.score(e.cells[task]),
+        cells: dict[str, object] = {
+            "#": e.rank,
+            "score": page.score_cell(e.cells[task]),
             "model": page.link_to("models", "model", entry_key(e), names[e.name]),
-            "seeds": str(e.cells[task].n_seeds or "–"),
+            "seeds": e.cells[task].n_seeds or None,
             "result": result_of(e),
         }
         parts = slices.get(e.cells[task].line, {})
@@ -137,19 +171,10 @@ def _scores(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
             cells["unseen"] = 100 * parts["unseen"].mean if parts else None
         table.append(cells)
     page.show_table(
-        pd.DataFrame(table),
-        config={
-            "model": st.column_config.LinkColumn(display_text=page.LINK, width="large"),
-            "score": st.column_config.TextColumn(alignment="right"),
-        },
+        table,
+        config={"model": st.column_config.LinkColumn(display_text=page.LINK, width="large")},
         alt=f"Scores on {task}",
     )
-    rows = [e.cells[task] for e in entries]
-    chart = charts.seeds(
-        rows, list(labels([f"{names[e.name]}, {result_of(e)}" for e in entries]).values()), "model"
-    )
-    if chart is not None:
-        page.show_seeds(chart)
 
 
 def _card(info: TaskInfo) -> None:
@@ -181,7 +206,30 @@ def _card(info: TaskInfo) -> None:
                 st.dataframe(pd.DataFrame(spec.counts))
 
 
-def _labels(groups: Sequence[RunGroup]) -> pd.DataFrame:
+def _show_labels(groups: Sequence[RunGroup]) -> None:
+    """F1 of each label as a chart of the models here, and as a table."""
+    rows = _labels(groups)
+    marks = [mark for row in rows[:MOST_LINES] for mark in _label_marks(row)]
+    if marks:
+        page.draw(charts.parts(marks, "label", "model", page.ink()), "F1 of each label, by model")
+    st.caption(
+        f"F1 of each label, mean over seeds, in percent; in brackets its gold in the test "
+        f"documents, rare below {RARE}."
+    )
+    page.show_table(rows)
+
+
+def _label_marks(row: Mapping[str, object]) -> list[dict[str, object]]:
+    """A mark for each of the first models, beside a name that tells how much gold the label has."""
+    scores = dict(row)
+    label, support = scores.pop("label"), scores.pop("support in test")
+    rare = ", rare" if isinstance(support, int) and support < RARE else ""
+    name = f"{label} ({support}{rare})"
+    drawn = list(scores.items())[: len(charts.COLOURS)]
+    return [{"label": name, "model": model, "score": f1} for model, f1 in drawn if f1 is not None]
+
+
+def _labels(groups: Sequence[RunGroup]) -> list[dict[str, object]]:
     """A row a label: its support, and its F1 per model."""
     names = [page.key_of((g.model, g.variant, g.source)) for g in groups]
     scores = {name: group.labels() for name, group in zip(names, groups, strict=True)}
@@ -189,15 +237,12 @@ def _labels(groups: Sequence[RunGroup]) -> pd.DataFrame:
     for by_label in scores.values():
         for label, (support, _) in by_label.items():
             supports.setdefault(label, support)
-    first = {
-        "label": [plain(label) for label in supports],
-        "support in test": list(supports.values()),
-    }
-    # a model may have the name of one of the first columns
-    of_models = {
-        f"{plain(name)} " if name in first else plain(name): [
-            100 * by_label[x][1] if x in by_label else None for x in supports
-        ]
-        for name, by_label in scores.items()
-    }
-    return pd.DataFrame(first | of_models)
+    rows = []
+    for label, support in supports.items():
+        row: dict[str, object] = {"label": plain(label), "support in test": support}
+        for name, by_label in scores.items():
+            # a model may have the name of one of the first columns
+            column = f"{plain(name)} " if name in ("label", "support in test") else plain(name)
+            row[column] = 100 * by_label[label][1] if label in by_label else None
+        rows.append(row)
+    return rows

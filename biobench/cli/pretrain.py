@@ -282,6 +282,7 @@ def study(
     rows = study_table(declared, runs, scores, documents)
     data = {
         "study": declared.name,
+        "replicates": declared.replicates,
         "rows": [asdict(row) | {"mean": row.mean} for row in rows],
         "runs": scores,
         "slice": slice_,

@@ -112,54 +112,91 @@ def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any
     return alt.layer(*layers).properties(height=260)
 
 
-def seeds(rows: Sequence[Row], names: Sequence[str], by: str) -> Any:
-    """Per task or model (`by`, called `names`): a dot a seed, the mean, its interval. None where no
-    row has seeds.
+def scores(
+    points: Sequence[Mapping[str, Any]],
+    by: str,
+    *,
+    title: str = "score, %",
+    behind: Sequence[Mapping[str, Any]] = (),
+    baselines: Sequence[Mapping[str, Any]] = (),
+    ink: str = INK,
+) -> Any:
+    """A line a task or model (`by`), in the order of `points`: `score`, `low` and `high` in percent
+    (the ends may be None), a colour and a shape a `result`.
+
+    behind: quiet dots at `score`, each with its `name`: seeds, or other models. baselines: a tick
+    at `score`, with its `name`.
     """
-    points, means = [], []
-    for name, row in zip(names, rows, strict=True):
-        means.append({by: name} | ends(row))
-        points += [
-            {by: name, "score": 100 * value, "seed": seed}
-            for seed, value in zip(row.seeds, row.values, strict=True)
-        ]
-    if not points:
-        return None
-    y = alt.Y(
-        f"{by}:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False)
-    )
+    frame = pd.DataFrame(points)
+    order = list(dict.fromkeys(frame[by]))
+    axis = alt.Axis(labelLimit=260, labelOverlap=False)
+    y = alt.Y(f"{by}:N", sort=order, title=None, axis=axis)
     x = alt.X(
         "score:Q",
-        title="score",
-        scale=alt.Scale(zero=False),
+        title=title,
+        scale=alt.Scale(zero=False, padding=10),
         axis=alt.Axis(tickCount=8, format=_SHORT),
     )
-    tips = [alt.Tooltip("seed:O"), alt.Tooltip("score:Q", format=".1f")]
-    dots = (
-        alt.Chart(pd.DataFrame(points))
-        .mark_circle(size=45, opacity=0.7, color=BLUE)
-        .encode(x=x, y=y, tooltip=tips)
+    results = list(dict.fromkeys(frame["result"]))
+    legend = alt.Legend(orient="top", title=None, labelLimit=260) if len(results) > 1 else None
+    colour = alt.Color(
+        "result:N", legend=legend, scale=alt.Scale(domain=results, range=list(COLOURS))
     )
-    frame = pd.DataFrame(means)
-    known = frame.dropna()
-    lines = alt.Chart(known).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y)
-    ticks = alt.Chart(frame).mark_tick(thickness=3, size=16, color=ORANGE).encode(x=x, y=y)
-    return alt.layer(*([lines] if len(known) else []), dots, ticks).properties(height=alt.Step(26))
+    shape = alt.Shape("result:N", legend=legend, scale=alt.Scale(domain=results))
+    layers = []
+    named = [f"{by}:N", "name:N", alt.Tooltip("score:Q", format=".1f")]
+    if behind:
+        quiet = alt.Chart(pd.DataFrame(behind)).mark_circle(size=30, opacity=0.45, color=ink)
+        layers.append(quiet.encode(x=x, y=y, tooltip=named))
+    if baselines:
+        ticks = alt.Chart(pd.DataFrame(baselines)).mark_tick(thickness=2, size=20, color=ink)
+        layers.append(ticks.encode(x=x, y=y, tooltip=named))
+    known = frame.dropna(subset=["low", "high"])
+    if len(known):
+        rules = alt.Chart(known).mark_rule(size=2)
+        layers.append(rules.encode(x="low:Q", x2="high:Q", y=y, color=colour))
+    ends_of_point = [alt.Tooltip(f"{end}:Q", format=".1f") for end in ("score", "low", "high")]
+    tips = [f"{by}:N", "result:N", *ends_of_point]
+    marks = alt.Chart(frame).mark_point(size=75, filled=True, opacity=1)
+    layers.append(marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips))
+    return alt.layer(*layers).properties(height=alt.Step(22))
 
 
-def parts(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
-    """A line a `model`, best on its worse part first: a mark a `part` of the gold at its `score` in
+def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:
+    """`score` in percent over the `step` of each row, in their order, a line a `by`."""
+    frame = pd.DataFrame(rows)
+    steps = list(dict.fromkeys(frame["step"]))
+    lines = list(dict.fromkeys(frame[by]))
+    return (
+        alt.Chart(frame)
+        .mark_line(point=alt.OverlayMarkDef(size=60))
+        .encode(
+            x=alt.X("step:N", sort=steps, title=None, axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("score:Q", title="score, %", scale=alt.Scale(zero=False, padding=10)),
+            color=alt.Color(
+                f"{by}:N",
+                legend=alt.Legend(orient="top", title=None),
+                scale=alt.Scale(domain=lines, range=list(COLOURS)),
+            ),
+            tooltip=[f"{by}:N", "step:N", alt.Tooltip("score:Q", format=".1f")],
+        )
+        .properties(height=220)
+    )
+
+
+def parts(rows: Sequence[Mapping[str, Any]], by: str, mark: str, ink: str = INK) -> Any:
+    """A line a `by`, the one whose lowest score is best first: a `mark` each at its `score` in
     percent, joined by a rule.
     """
     frame = pd.DataFrame(rows)
-    worst = frame.groupby("model", sort=False)["score"].min()
+    worst = frame.groupby(by, sort=False)["score"].min()
     order = list(worst.sort_values(ascending=False, kind="stable").index)
-    y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False))
+    y = alt.Y(f"{by}:N", sort=order, title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False))
     x = alt.X("score:Q", title="score, %", axis=alt.Axis(tickCount=8, format=_SHORT))
-    names = list(dict.fromkeys(frame["part"]))
-    colour = alt.Color("part:N", scale=alt.Scale(domain=names, range=list(COLOURS)))
-    shape = alt.Shape("part:N", scale=alt.Scale(domain=names))
-    tips = ["model:N", "part:N", alt.Tooltip("score:Q", format=".1f")]
+    names = list(dict.fromkeys(frame[mark]))
+    colour = alt.Color(f"{mark}:N", scale=alt.Scale(domain=names, range=list(COLOURS)))
+    shape = alt.Shape(f"{mark}:N", scale=alt.Scale(domain=names))
+    tips = [f"{by}:N", f"{mark}:N", alt.Tooltip("score:Q", format=".1f")]
     marks = (
         alt.Chart(frame)
         .mark_point(size=80, filled=True, opacity=1)
@@ -175,19 +212,19 @@ def parts(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
     return alt.layer(rules, marks).properties(height=alt.Step(24))
 
 
-def differences(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
-    """Per task, largest first: `difference`, `low` and `high` in points (the ends may be None)
-    around zero.
+def differences(rows: Sequence[Mapping[str, Any]], by: str, ink: str = INK) -> Any:
+    """A line a task or arm (`by`), in their order: `difference`, `low` and `high` in points (the
+    ends may be None) around zero.
 
     Filled where the interval leaves out zero, hollow and grey where it does not or is unknown.
     """
-    frame = pd.DataFrame(rows).sort_values("difference", ascending=False)
+    frame = pd.DataFrame(rows)
     frame["sure"] = (frame["low"].astype(float) > 0) | (frame["high"].astype(float) < 0)
     y = alt.Y(
-        "task:N",
-        sort=list(frame["task"]),
+        f"{by}:N",
+        sort=list(frame[by]),
         title=None,
-        axis=alt.Axis(labelLimit=200, labelOverlap=False),
+        axis=alt.Axis(labelLimit=320, labelOverlap=False),
     )
     x = alt.X("difference:Q", title="difference, points", axis=alt.Axis(tickCount=8, format=_SHORT))
     colour = alt.condition("datum.sure", alt.value(BLUE), alt.value(ink))
@@ -199,7 +236,7 @@ def differences(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
     known = frame.dropna()
     lines = alt.Chart(known).mark_rule(size=2).encode(x="low:Q", x2="high:Q", y=y, color=colour)
     tips = [
-        "task:N",
+        f"{by}:N",
         *(alt.Tooltip(f"{c}:Q", format="+.1f") for c in ("difference", "low", "high")),
     ]
     fill = alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent"))

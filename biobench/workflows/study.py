@@ -68,6 +68,8 @@ class Study(Strict):
 
     name: str
     question: str
+    replicates: str = ""
+    """The study that this one repeats with new seeds: its file's name without `.yaml`."""
     base: Below
     """The recipe that declares the arms: a file in the declaration's folder, or the name of a
     shipped one.

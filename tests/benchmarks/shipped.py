@@ -174,7 +174,7 @@ def picture() -> str:
             if row["source"] == "run" and not row["variant"]:
                 name = f"{row['model']}, {row['task']}"
                 rows.append({"model": name, "part": part, "score": 100 * row["mean"]})
-    drawn = charts.parts(rows).properties(width=420)
+    drawn = charts.parts(rows, "model", "part").properties(width=420)
     return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
 
 

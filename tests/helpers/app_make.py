@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -36,6 +37,13 @@ def bodies(app):
 def board(app, place=0):
     """A table of page one, indexed by the names that are read."""
     frame = [f.value for f in app.dataframe if "rank" in f.value.columns][place]
+    return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
+
+
+def board_texts(app, place=0):
+    """As `board`, its cells as they are shown."""
+    shown = [f.proto for f in app.dataframe if "rank" in f.value.columns][place]
+    frame = convert_arrow_bytes_to_pandas_df(shown.arrow_data.styler.display_values)
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
 
 

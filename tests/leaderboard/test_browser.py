@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +10,18 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.helpers.app_make import PATHS
+from tests.helpers.app_make import PATHS, open_app
 from tests.helpers.server_make import drawn, settle
 
 WAIT = 90_000
 """Milliseconds."""
+TICKS = 33
+"""Pixels of the column by which rows are picked."""
+SORTED_BY = """
+place => document.querySelector("[class*=st-key-bb_table] table").rows[0].cells[place]
+  .innerText.startsWith("↑")
+"""
+SEARCHED = """words => document.querySelector("[aria-label='Search models']").value === words"""
 # The framework asks for two files of its own below the path of a page, and finds them one level up.
 # Its menu of pages on a phone stands as headers in a list. Neither is ours to change.
 OURS = "404"
@@ -66,6 +74,26 @@ def rows(page, place=0) -> list[list[str]]:
     ]
 
 
+def pick_heading(page, left) -> None:
+    """A click on the heading of a table that stands so many pixels from its left edge."""
+    table = page.locator("[class*=st-key-bb_table] [data-testid=stDataFrame]").first
+    box = table.bounding_box()
+    page.mouse.move(box["x"] + left - 2, box["y"] + 15)
+    page.mouse.click(box["x"] + left, box["y"] + 15)
+
+
+def pick_name(page, line) -> None:
+    """A click on the name in a line of the first table, counted from 1."""
+    table = page.locator("[class*=st-key-bb_table] [data-testid=stDataFrame]").first
+    box = table.bounding_box()
+    left, top = box["x"] + 120, box["y"] + 18 + 27 * line
+    page.mouse.move(left - 2, top)
+    page.wait_for_timeout(300)
+    page.mouse.move(left, top)
+    page.wait_for_timeout(300)
+    page.mouse.click(left, top)
+
+
 def above(page, text) -> bool:
     """Whether a text stands in the first 900 pixels."""
     box = page.get_by_text(text).first.bounding_box()
@@ -74,18 +102,17 @@ def above(page, text) -> bool:
 
 def test_headline_on_the_shipped_store(browser, address):
     with opened(browser, address("shipped")) as page:
+        for title in page.get_by_text("Where the runs here stand").all():
+            title.click()
+        page.get_by_text("above 0 of 8 published models").first.wait_for()
         said = page.locator("[data-testid=stMain]").inner_text()
         assert "Best published: ModernCamemBERT-bio-large CLM detour (25B), 61.1" in said
         assert "Best published: ModernBERT-bio-large CLM detour (50B), 78.7" in said
-        assert (
-            "Best run here: all-MiniLM-L6-v2, 57.8 ±1.3 on quaero_medline: 7.4 points below the "
-            "best" in said
-        )
-        assert (
-            "Best run here: all-MiniLM-L6-v2, 74.9 ±1.7 on gad and ncbi_disease: 5.8 points below "
-            "the best" in said
-        )
-        assert "above 0 of 9 published models, above the best baseline on 2 of 2" in said
+        assert "Best run here: all-MiniLM-L6-v2, 57.8 ±1.3 on quaero_medline." in said
+        assert "It is 7.4 points below the best published there" in said
+        assert "Best run here: all-MiniLM-L6-v2, 74.9 ±1.7 on gad and ncbi_disease." in said
+        assert "It is 5.8 points below the best published there" in said
+        assert "It is above the best baseline on 2 of 2 tasks." in said
         assert "under the small protocol; “Tasks and runs” ranks them" in said
         assert "Best run here under the small protocol" not in said
         assert above(page, "Best under 150 M parameters")
@@ -125,6 +152,51 @@ def test_a_permalink_holds_search_and_sort_and_a_search_keeps_ranks(browser, add
             "document.querySelector('[class*=st-key-bb_table] table').rows.length === 2"
         )
         assert "PubMedBERT" in rows(page)[1]
+
+
+def test_every_column_of_numbers_sorts_by_number(browser, address, stores, monkeypatch):
+    app = open_app(monkeypatch, stores["runs"], suite="English")
+    table = next(f for f in app.dataframe if "rank" in f.value.columns)
+    about = json.loads(table.proto.columns)
+    with opened(browser, f"{address('runs')}/?suite=English") as page:
+        left, sorted_by = TICKS, []
+        for place, name in enumerate(table.value.columns):
+            if name not in ("model", "result"):
+                pick_heading(page, left + 12)
+                page.wait_for_function(SORTED_BY, arg=place, timeout=9_000)
+                numbers = [float(line[place]) for line in rows(page)[1:] if line[place]]
+                assert len(set(numbers)) > 1
+                assert numbers == sorted(numbers), name
+                sorted_by.append(name)
+            if name != "result":
+                left += about[name]["width"]
+        assert len(sorted_by) == len(about) - 3, "all but index, names and what a line is"
+
+
+def test_back_and_forward_keep_filters_and_a_name_opens_its_page_in_one_click(browser, address):
+    with opened(browser, f"{address('published')}/?suite=English") as page:
+        search = page.get_by_label("Search models")
+        for words in ("bio-base", "bio-large"):
+            search.fill(words)
+            page.keyboard.press("Enter")
+            page.wait_for_url(f"**search={words}**")
+            settle(page)
+        page.go_back()
+        page.wait_for_url("**search=bio-base**")
+        page.wait_for_function(SEARCHED, arg="bio-base")
+        page.go_forward()
+        page.wait_for_url("**search=bio-large**")
+        page.wait_for_function(SEARCHED, arg="bio-large")
+        settle(page)
+        drawn(page)
+        pick_name(page, 1)
+        page.wait_for_url("**/models?model=**")
+        page.get_by_role("heading", name="ModernBERT-bio-large").first.wait_for()
+        assert len(page.context.pages) == 1, "the same tab"
+        page.go_back()
+        page.wait_for_url("**search=bio-large**")
+        search.wait_for()
+        page.wait_for_function(SEARCHED, arg="bio-large")
 
 
 def test_demo_store_compares_the_pair_that_page_one_names(browser, address):

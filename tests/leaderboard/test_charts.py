@@ -50,15 +50,39 @@ def test_the_front_that_no_cheaper_model_beats_has_names():
     assert sorted(named) == ["base", "small"]
 
 
-def test_differences_stand_by_size_and_say_which_are_sure():
-    rows = (("a", 1.0, -1.0, 3.0), ("b", 5.0, 4.0, 6.0), ("c", -2.0, None, None))
+def test_differences_stand_in_their_order_and_say_which_are_sure():
+    rows = (("b", 5.0, 4.0, 6.0), ("a", 1.0, -1.0, 3.0), ("c", -2.0, None, None))
     names = ("task", "difference", "low", "high")
-    spec = charts.differences([dict(zip(names, row, strict=True)) for row in rows]).to_dict()
+    lines = [dict(zip(names, row, strict=True)) for row in rows]
+    spec = charts.differences(lines, "task").to_dict()
     assert spec["layer"][2]["encoding"]["y"]["sort"] == ["b", "a", "c"]
     held = next(
         rows for rows in spec["datasets"].values() if rows and "sure" in rows[0] and len(rows) == 3
     )
     assert {row["task"]: row["sure"] for row in held} == {"a": False, "b": True, "c": False}
+
+
+def mark(name, score, result):
+    return {"task": name, "score": score, "low": None, "high": None, "result": result}
+
+
+def test_scores_have_a_shape_a_result_and_quiet_dots_and_ticks_behind():
+    others = [{"task": "gad", "name": "other", "score": 70.0}]
+    bars = [{"task": "gad", "name": "bag of words", "score": 60.0}]
+    points = [mark("gad", 80.0, "published"), mark("hoc", 75.0, "run here")]
+    spec = charts.scores(points, "task", behind=others, baselines=bars).to_dict()
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["circle", "tick", "point"]
+    encoded = spec["layer"][-1]["encoding"]
+    assert encoded["shape"]["scale"]["domain"] == ["published", "run here"]
+    assert encoded["y"]["sort"] == ["gad", "hoc"]
+    alone = charts.scores(points[:1], "task").to_dict()["layer"][-1]["encoding"]
+    assert alone["shape"]["legend"] is None, "one kind of result needs no legend"
+
+
+def test_curves_keep_the_order_of_their_steps():
+    rows = [{"arm": "twin", "step": step, "score": 70.0} for step in ("4 of 100", "10 of 100")]
+    encoded = charts.curves(rows, "arm").to_dict()["encoding"]
+    assert encoded["x"]["sort"] == ["4 of 100", "10 of 100"]
 
 
 def test_an_interval_that_is_drawn_holds_its_dot():

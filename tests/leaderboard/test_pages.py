@@ -19,7 +19,7 @@ from leaderboard import page
 from leaderboard.best_runs import verdict_on
 from leaderboard.ranking import ranking
 from leaderboard.submit import checked
-from tests.helpers.app_make import PATHS, board, bodies, open_app, texts
+from tests.helpers.app_make import PATHS, board, board_texts, bodies, open_app, texts
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_pretraining
@@ -50,21 +50,32 @@ def test_every_page_opens_on_every_folder(monkeypatch, damaged, stores, tmp_path
 
 
 def test_the_table_is_the_reports(monkeypatch, runs):
-    app = open_app(monkeypatch, runs, suite="English")
-    frame, report = board(app), build(runs, "paper", suites=["en"])
+    app = open_app(monkeypatch, runs, suite="English", few_en="true")
+    frame, shown, report = board(app), board_texts(app), build(runs, "paper", suites=["en"])
     assert frame.loc["org/low", "result"].tolist() == ["run here", "run here, limit 8"]
-    assert frame.loc["org/low", "rank"].tolist()[1] == "limit", "a limited run has no rank"
+    assert frame.loc["org/low", "rank"].isna().tolist()[1], "a limited run has no rank"
     rows = {
         (r.model, r.task): r
         for r in report.rows
         if r.source in ("run", "published") and not r.variant
     }
     for (model, task), row in rows.items():
-        cell = frame.loc[[model]][task].dropna().iloc[0]
+        assert frame.loc[[model]][task].dropna().iloc[0] == pytest.approx(100 * row.mean, abs=0.006)
+        cell = next(text for text in shown.loc[[model]][task] if text != "–")
         assert cell.split()[0] == f"{100 * row.mean:.1f}"
         assert ("±" in cell) == (row.n_seeds >= 3 and row.margin is not None)
-    assert frame.loc["best baseline without a model", "gad"] == "30.0"
+    assert shown.loc["best baseline without a model", "gad"] == "30.0"
     assert HOSTILE in frame.index, "a name is text"
+
+
+def test_runs_with_few_tasks_stand_behind_one_line(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, suite="English")
+    assert HOSTILE not in board(app).index
+    (few,) = (toggle for toggle in app.toggle if toggle.key == "few_en")
+    assert few.label.replace("\\", "") == "English: 2 models with 1 of 11 tasks"
+    few.set_value(True).run()
+    assert HOSTILE in board(app).index
+    assert "org/high" in board(app).index, "four of eleven tasks are more than a third"
 
 
 def test_one_pair_has_one_answer_in_four_places_by_default(monkeypatch, runs):
@@ -105,12 +116,18 @@ def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
     assert not board(whole)["result"].str.contains("small").any()
     (count,) = re.findall(r"Not shown: (\d+) lines are under the small protocol", texts(whole))
     small = board(
-        open_app(monkeypatch, stores["shipped"], suite="English", protocol="small protocol")
+        open_app(
+            monkeypatch,
+            stores["shipped"],
+            suite="English",
+            protocol="small protocol",
+            few_en="true",
+        )
     )
     own = small[small["result"] == "run here, small protocol"]
     assert len(own) == int(count)
-    assert own["rank"].dropna().str.isdigit().any()
-    assert small.loc["PubMedBERT", "rank"] == "full"
+    assert own["rank"].notna().any()
+    assert small["rank"].isna()["PubMedBERT"], "a full run is not ranked under it"
 
 
 def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
@@ -127,9 +144,9 @@ def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch
         for r in build(runs, "paper", tasks=["gad"]).rows
         if r.source in sources and not r.partial
     )
-    mean = float(gad["score"].split()[0])
+    mean = gad["score"]
     assert gad["behind the best"] == pytest.approx(100 * best - mean, abs=0.06)
-    assert gad["best baseline"] == "30.0 (majority)"
+    assert gad["best baseline"] == 30.0
     assert "no runs, so no seeds" in texts(
         open_app(monkeypatch, runs, "models", model="PubMedBERT · published")
     )
@@ -204,6 +221,21 @@ def test_pretraining_shows_ledgers_and_published_experiments(monkeypatch, runs):
     assert app.success[0].value == "matched"
     assert {"Loss", "Learning rate", "Tokens a second"} <= {head.value for head in app.header}
     assert len(app.table) == len(load(runs).experiments[0].experiments)
+
+
+def test_a_replication_stands_below_what_it_repeats_and_says_what_became_of_it(monkeypatch, stores):
+    app = open_app(monkeypatch, stores["shipped"], "pretraining")
+    assert "longer, detour: repeated with 5 new seeds (replication): did not repeat." in texts(app)
+    titles = [e.label.partition("\\:")[0] for e in app.expander]
+    assert titles.index("replication") == titles.index("longer") + 1
+
+
+def test_documents_without_text_are_counted_and_say_what_to_set(monkeypatch, stores):
+    monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
+    app = open_app(monkeypatch, stores["demo"], "errors")
+    told = texts(app)
+    assert "Set BIOBENCH_DATA_DIR to the folder of the corpora" in told
+    assert not bodies(app), "no card without its text"
 
 
 def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from biobench.comparison.compare import compare
 from biobench.report.frames import results
 from biobench.report.results import load
-from leaderboard.best_runs import best_run_sentence, rival_sentence, verdict_on
+from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.lines import shared_tasks
 from leaderboard.ranking import first_pair, ranking, views
 from tests.helpers import compare_make
@@ -79,12 +79,14 @@ def test_protocols_never_share_a_ranking(tmp_path):
 def test_the_sentence_counts_published_models_and_baselines(tmp_path):
     save_runs(tmp_path, "tiny", "gad", {42: 0.77, 43: 0.771, 44: 0.769})
     play(tmp_path, "gad", 0.3)
-    sentence = best_run_sentence(best(tmp_path))
-    assert sentence == (
-        "Best run here: tiny, 77.0 ±0.2 on gad: 2.7 points below the best published there "
-        "(ModernBERT-bio-large CLM detour (50B), 79.7), above 3 of 9 published models, "
-        "above the best baseline on 1 of 1."
-    )
+    run = best(tmp_path)
+    assert best_run_sentence(run) == "Best run here: tiny, 77.0 ±0.2 on gad."
+    assert best_run_facts(run) == [
+        "It is 2.7 points below the best published there "
+        "(ModernBERT-bio-large CLM detour (50B), 79.7).",
+        "It is above 3 of 9 published models.",
+        "It is above the best baseline on 1 of 1 tasks.",
+    ]
 
 
 def test_a_run_at_chance_is_not_above_guessing(tmp_path):

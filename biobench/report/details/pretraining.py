@@ -106,6 +106,10 @@ class StudyTable(_Read):
 
     study: str = Field(max_length=300)
     rows: list[StudyRow]
+    file: str = Field(max_length=300)
+    """The table's file without its ending, by which another study names it."""
+    replicates: str = Field(default="", max_length=300)
+    """The study that this one repeats; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,7 @@ def read_pretraining(*folders: str | Path) -> Pretraining:
                     )
                 elif {"study", "rows"} <= keys:
                     hint = "write it again with `biobench study --table --json`"
-                    studies.append(StudyTable.model_validate(content))
+                    studies.append(StudyTable.model_validate(content | {"file": plain(path.stem)}))
         except OSError as error:
             findings.append(
                 UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions")

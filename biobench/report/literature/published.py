@@ -81,6 +81,8 @@ class PublishedValue:
     caption: str
     reading: str
     source: str
+    url: str = ""
+    """Of the publication."""
     variant: str = ""
     """The paper's id, where several papers print values of one model."""
 
@@ -279,6 +281,7 @@ def _value(row: dict[str, str], header: PublishedHeader) -> PublishedValue:
         caption=header.caption[language],
         reading=header.readings[row["task"]],
         source=header.source,
+        url=header.url,
         parameters=header.parameters.get(row["model"]),
         stated=header.stated is None or language in header.stated,
     )
