@@ -73,8 +73,10 @@ def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
         if not _names_weights(shard, suffix) or (
             downloaded and not (path.parent / shard).is_file()
         ):
-            what = f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder"
-            raise ModelError(what, hint=hint, file=path)
+            message = (
+                f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder"
+            )
+            raise ModelError(message, hint=hint, file=path)
 
 
 def check_links(folder: Path, pattern: str = "*") -> None:
@@ -110,8 +112,8 @@ def _read_json(path: Path, called: str) -> dict[str, Any]:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
-        what = f"the {called} cannot be read: it is no JSON ({type(error).__name__})"
-        raise ModelError(what, hint=hint, file=path) from error
+        message = f"the {called} cannot be read: it is no JSON ({type(error).__name__})"
+        raise ModelError(message, hint=hint, file=path) from error
     if not isinstance(fields, dict):
         raise ModelError(f"the {called} cannot be read: it holds no mapping", hint=hint, file=path)
     return fields
@@ -134,15 +136,19 @@ def _check_config(path: Path) -> None:
     weights = fields.get("transformers_weights")
     known = any(_names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json"))
     if weights is not None and not known:
-        what = f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
-        raise ModelError(what, hint="leave it out, and call the file model.safetensors", file=path)
+        message = (
+            f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
+        )
+        raise ModelError(
+            message, hint="leave it out, and call the file model.safetensors", file=path
+        )
     for name, number in _numbers(fields):
         most = MOST_NUMBER
         most = MOST_LAYERS if "layer" in name else most
         most = MOST_LABELS if "num_labels" in name else most
         if number > most:
-            what = f"{name[:80]} is {number:.3g}, at most {most:,} is taken"
-            raise ModelError(what, hint=hint, file=path)
+            message = f"{name[:80]} is {number:.3g}, at most {most:,} is taken"
+            raise ModelError(message, hint=hint, file=path)
 
 
 def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -168,8 +174,8 @@ def _check_added(path: Path) -> None:
     groups = [fields, *(value for value in fields.values() if isinstance(value, list | dict))]
     most = max(map(len, groups))
     if most > MOST_ADDED:
-        what = f"names {most:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
-        raise ModelError(what, hint="keep those that texts hold", file=path)
+        message = f"names {most:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
+        raise ModelError(message, hint="keep those that texts hold", file=path)
 
 
 def _check_tokenizer_config(path: Path) -> None:
@@ -180,12 +186,12 @@ def _check_tokenizer_config(path: Path) -> None:
     hint = "save the tokenizer again with save_pretrained"
     for name, harmless in (("fast_tokenizer_files", ["tokenizer.json"]), ("init_inputs", [])):
         if fields.get(name) not in (None, harmless):
-            what = f"{name} names files of its own: {str(fields[name])[:80]!r}"
-            raise ModelError(what, hint=hint, file=path)
+            message = f"{name} names files of its own: {str(fields[name])[:80]!r}"
+            raise ModelError(message, hint=hint, file=path)
     limit = fields.get("model_max_length")
     if limit is not None and not isinstance(limit, int | float):
-        what = f"model_max_length is {str(limit)[:80]!r}, not a number"
-        raise ModelError(what, hint=hint, file=path)
+        message = f"model_max_length is {str(limit)[:80]!r}, not a number"
+        raise ModelError(message, hint=hint, file=path)
 
 
 def pickle_allowed(name: str) -> bool:

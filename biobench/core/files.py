@@ -37,12 +37,12 @@ def cannot_write(path: Path, error: OSError, place: str = RESULTS) -> StoreError
     """The operating system's refusal as one line with its remedy. place: the option or argument
     that names the path.
     """
-    what, remedy = f"cannot be written: {error.strerror or error}", "check the path"
+    message, remedy = f"cannot be written: {error.strerror or error}", "check the path"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        what, remedy = "the disk is full", "free space"
+        message, remedy = "the disk is full", "free space"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         remedy = "check the folder's permissions"
-    return StoreError(what, hint=f"{remedy}, or choose another {place}", file=path)
+    return StoreError(message, hint=f"{remedy}, or choose another {place}", file=path)
 
 
 @contextmanager
@@ -204,11 +204,11 @@ def read_regular(
         with path.open("rb") as stream:
             content = stream.read() if most is None else stream.read(most + 1)
     except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise failure(what, hint="check the path and its permissions", file=path) from error
+        message = f"cannot be read: {error.strerror or error}"
+        raise failure(message, hint="check the path and its permissions", file=path) from error
     if most is not None and len(content) > most:
-        what = f"has more than the {most:,} bytes that are read of such a file"
-        raise failure(what, hint="check that it is the right file", file=path)
+        message = f"has more than the {most:,} bytes that are read of such a file"
+        raise failure(message, hint="check that it is the right file", file=path)
     return content
 
 

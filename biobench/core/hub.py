@@ -104,12 +104,12 @@ def explain(
             if silent
             else "the hub cannot be reached"
         )
-        what = (
+        message = (
             "it is neither a local folder nor in the cache"
             if kind == "model"
             else "it is not in the cache"
         )
-        return f"{what}, and {why}", "check the name, or download it where there is a network"
+        return f"{message}, and {why}", "check the name, or download it where there is a network"
     if response is None:
         if isinstance(error, hub.HFValidationError):
             return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
@@ -135,12 +135,12 @@ def explain(
         who = "your token may not read it" if with_token else "is private, and no token was sent"
         return f"it does not exist, or {who}", f"check the id; for a private one {_LOGIN}"
     if status == 401:
-        what = (
+        message = (
             "the hub does not know your token"
             if with_token
             else "the hub wants a token, and none was sent"
         )
-        return what, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
+        return message, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
     if status == 403:
         reason = first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
         return f"the hub forbids it: {reason}", "check the rights of your token"

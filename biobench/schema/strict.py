@@ -81,10 +81,15 @@ class Strict(BaseModel):
         ]
         missing = [key for key, f in fields.items() if f.is_required() and key not in data]
         for key in unknown[:1] or missing[:1]:
-            what, hint = f"unknown key {str(key)[:80]!r}", suggest(str(key)[:80], sorted(fields))
+            message, hint = f"unknown key {str(key)[:80]!r}", suggest(str(key)[:80], sorted(fields))
             if not unknown:
-                what, hint = f"'{key}' is missing", f"add `{key}: ...`"
-            context = {"what": what, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
+                message, hint = f"'{key}' is missing", f"add `{key}: ...`"
+            context = {
+                "what": message,
+                "hint": hint,
+                "key": key,
+                "count": len(unknown) + len(missing),
+            }
             raise PydanticCustomError("shape", "{what}", context)
         return {
             key: resolve(value, fields[key].annotation if key in fields else Any)
@@ -252,10 +257,10 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
     )
     complaint = context.get("error")
     if detail["type"] == "shape":
-        place, what, hint = (*place, context["key"]), context["what"], context["hint"]
-        what += f" in {shown or 'the spec'}" if what.endswith("missing") else ""
+        place, message, hint = (*place, context["key"]), context["what"], context["hint"]
+        message += f" in {shown or 'the spec'}" if message.endswith("missing") else ""
     elif isinstance(complaint, FieldError):
-        what, hint = f"{shown}: {complaint.what}" if shown else complaint.what, complaint.hint
+        message, hint = f"{shown}: {complaint.what}" if shown else complaint.what, complaint.hint
         named = complaint.what.split(" ", 1)[0].split(".")
         place = (*place, *(int(s) if s.isdecimal() else s for s in named))
     else:
@@ -266,8 +271,8 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
         message = message.replace("valid tuple", "valid list").replace(
             "valid dictionary", "valid mapping"
         )
-        what = f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}"
-    return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
+        message = f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}"
+    return SpecError(message, hint=hint, file=located.file, line=located.line_of(place))
 
 
 def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> Any:

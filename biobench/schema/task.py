@@ -236,14 +236,14 @@ class TaskSpec(Strict):
             raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
             if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
-                what = (
+                message = (
                     "no file of" if not source.has_folds else "without splits.fold_files, a file of"
                 )
                 hint = "write `{fold}` in place of the number, with `splits: {fold_files: 10}`"
-                raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
+                raise fail(f"{message} source '{source.id}' names {{fold}}", hint)
         if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
-            what = "access 'agreement' needs the agreement's name, pages and steps"
-            raise fail(what, "add `obtain: {needs, pages, steps}`")
+            message = "access 'agreement' needs the agreement's name, pages and steps"
+            raise fail(message, "add `obtain: {needs, pages, steps}`")
         return self
 
     @model_validator(mode="after")

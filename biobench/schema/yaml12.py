@@ -92,8 +92,8 @@ class _Nodes(yaml.BaseLoader):
             if (name := getattr(event, kind, None)) is not None:
                 kind = "anchor or alias" if kind == "anchor" else kind
                 hint = "write the value out; specs hold plain data only"
-                what = f"{kind} '{name}' is not allowed in a spec"
-                raise _failure(what, hint, event.start_mark, self.file)
+                message = f"{kind} '{name}' is not allowed in a spec"
+                raise _failure(message, hint, event.start_mark, self.file)
         if self.depth == DEEPEST:  # the parser's time grows with the square of the depth
             hint = "a spec is a few levels deep"
             raise _failure("nested too deeply", hint, event.start_mark, self.file)
@@ -103,8 +103,8 @@ class _Nodes(yaml.BaseLoader):
         return node
 
 
-def _failure(what: str, hint: str, mark: yaml.Mark | None, file: str | None) -> SpecError:
-    return SpecError(what, hint=hint, file=file, line=None if mark is None else mark.line + 1)
+def _failure(message: str, hint: str, mark: yaml.Mark | None, file: str | None) -> SpecError:
+    return SpecError(message, hint=hint, file=file, line=None if mark is None else mark.line + 1)
 
 
 def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | None) -> Any:
@@ -120,8 +120,8 @@ def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | No
         if not isinstance(key_node, yaml.ScalarNode):
             raise _failure("a key must be a single text", "write `name: value`", mark, file)
         if key in result:
-            what = f"duplicate key '{key}' (first on line {lines[(*path, key)]})"
-            raise _failure(what, "keep one of the two", mark, file)
+            message = f"duplicate key '{key}' (first on line {lines[(*path, key)]})"
+            raise _failure(message, "keep one of the two", mark, file)
         result[key] = _build(value_node, (*path, key), lines, file)
         lines[(*path, key)] = mark.line + 1
     return result
@@ -151,8 +151,10 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         sign = chr(error.character) if isinstance(error.character, int) else error.character
-        what = f"character {sign!r} is not allowed in YAML"
-        raise SpecError(what, hint="remove the control character", file=name, line=line) from None
+        message = f"character {sign!r} is not allowed in YAML"
+        raise SpecError(
+            message, hint="remove the control character", file=name, line=line
+        ) from None
     if node is None:
         raise SpecError(
             "the file is empty", hint="see `biobench tasks new` for a scaffold", file=name

@@ -159,9 +159,9 @@ def fit_together(
     for prediction in predictions:
         name = prediction.document
         if name not in ids:
-            what = "a prediction names document {}, which the gold does not have"
+            message = "a prediction names document {}, which the gold does not have"
             hint = "score predictions against the data they were made on"
-            raise ScoreError(what, hint=hint, value=name)
+            raise ScoreError(message, hint=hint, value=name)
         if name in prediction_of:
             raise ScoreError(
                 "document {} is predicted twice", hint="keep one prediction a document", value=name
@@ -176,8 +176,8 @@ def _check_gold(kind: Kind, document: Document, labels: Collection[str]) -> None
     if not kind.numeric:
         _check_labels("gold", document, labels)
     if kind.single and len(document.labels) != 1:
-        what = f"document {{}} has {len(document.labels)} gold labels in a single-label task"
-        raise ScoreError(what, hint="each document needs exactly one", value=document.id)
+        message = f"document {{}} has {len(document.labels)} gold labels in a single-label task"
+        raise ScoreError(message, hint="each document needs exactly one", value=document.id)
 
 
 def _check_prediction(kind: Kind, prediction: Prediction, labels: Collection[str]) -> None:
@@ -188,13 +188,13 @@ def _check_prediction(kind: Kind, prediction: Prediction, labels: Collection[str
     else:
         _check_labels("predicted", prediction, labels)
     if kind.single and len(prediction.labels) > 1:
-        what = f"document {{}} is given {len(prediction.labels)} labels in a single-label task"
-        raise ScoreError(what, hint="predict one label", value=name)
+        message = f"document {{}} is given {len(prediction.labels)} labels in a single-label task"
+        raise ScoreError(message, hint="predict one label", value=name)
     for span in prediction.spans:
         if not 0 <= span.start < span.end:
-            what = f"document {{}}: predicted span {span.start}-{span.end} holds no character"
+            message = f"document {{}}: predicted span {span.start}-{span.end} holds no character"
             hint = "spans are characters [start, end) with start < end"
-            raise ScoreError(what, hint=hint, value=name)
+            raise ScoreError(message, hint=hint, value=name)
 
 
 def _check_number(prediction: Prediction) -> None:
@@ -205,15 +205,15 @@ def _check_number(prediction: Prediction) -> None:
     except ValueError:
         is_number = False
     if not is_number:
-        what = "document {} is not predicted by one finite number"
-        raise ScoreError(what, hint="give one score a document", value=prediction.document)
+        message = "document {} is not predicted by one finite number"
+        raise ScoreError(message, hint="give one score a document", value=prediction.document)
 
 
 def _check_labels(side: str, answer: Document | Prediction, labels: Collection[str]) -> None:
     for label in (*answer.labels, *(span.label for span in answer.spans)):
         if label not in labels:
-            what = f"a document's {side} label {{}} is not one of the task's"
-            raise ScoreError(what, hint=suggest(label, list(labels)), value=label)
+            message = f"a document's {side} label {{}} is not one of the task's"
+            raise ScoreError(message, hint=suggest(label, list(labels)), value=label)
 
 
 Offsets = tuple[int, int]

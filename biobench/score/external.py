@@ -88,8 +88,8 @@ class _Mentions(Strict):
             spans.setdefault(Span(mention.start, mention.end, mention.label), mention.score)
         scores = tuple(score for score in spans.values() if score is not None)
         if scores and len(scores) < len(spans):
-            what = "gives a score to some of its spans only"
-            raise FieldError(what, "give every span a score, or none")
+            message = "gives a score to some of its spans only"
+            raise FieldError(message, "give every span a score, or none")
         return Prediction(self.document, spans=tuple(spans), span_scores=scores)
 
 
@@ -107,8 +107,10 @@ class _Labels(Strict):
             return Prediction(self.document, labels=labels)
         different = sorted(self.label_scores.keys() ^ set(expected.labels))
         if different:
-            what = "'label_scores' and the task's labels differ, in {}"
-            raise FieldError(what, "score every label, or leave 'label_scores' out", different[0])
+            message = "'label_scores' and the task's labels differ, in {}"
+            raise FieldError(
+                message, "score every label, or leave 'label_scores' out", different[0]
+            )
         scores = tuple(self.label_scores[label] for label in expected.labels)
         return Prediction(self.document, labels=labels, label_scores=scores)
 
@@ -143,8 +145,8 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
             _check(prediction, expected)
             name = prediction.document
             if name in predictions:
-                what = f"document {{}} was predicted before, on line {line_of[name]}"
-                raise FieldError(what, "keep one line a document", name)
+                message = f"document {{}} was predicted before, on line {line_of[name]}"
+                raise FieldError(message, "keep one line a document", name)
         except FieldError as error:
             with withholding(expected.redact):
                 raise DataFormatError(
@@ -153,10 +155,12 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
         predictions[name], line_of[name] = prediction, number
     missing = [name for name in expected.documents if name not in predictions]
     if missing:
-        what = f"{len(missing)} of {len(expected.documents)} test documents have no prediction"
+        message = f"{len(missing)} of {len(expected.documents)} test documents have no prediction"
         hint = "give a line for every document, with an empty list where nothing is predicted"
         with withholding(expected.redact):
-            raise DataFormatError(f"{what}, such as {{}}", hint=hint, file=path, value=missing[0])
+            raise DataFormatError(
+                f"{message}, such as {{}}", hint=hint, file=path, value=missing[0]
+            )
     return [predictions[name] for name in expected.documents]
 
 
@@ -168,9 +172,9 @@ def _rows(path: Path) -> Iterator[tuple[int, bytes | Prediction]]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
+        message = f"cannot be read: {error.strerror or error}"
         hint = "give a file of predictions with --predictions"
-        raise DataFormatError(what, hint=hint, file=path) from error
+        raise DataFormatError(message, hint=hint, file=path) from error
     if content.startswith(b"PAR1"):
         yield from enumerate(from_parquet(content, path)[1], start=1)
         return
@@ -230,11 +234,11 @@ def _tagged(document: Document, tags: tuple[str, ...], expected: Expected) -> Pr
             hint = f"the task's labels are {', '.join(expected.labels)}"
             raise FieldError(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
         if letter != "O" and tagging.label_of(name) not in (None, *expected.labels):
-            what = "tag {} is not one of the task's"
-            raise FieldError(what, suggest(name, expected.labels), tag)
+            message = "tag {} is not one of the task's"
+            raise FieldError(message, suggest(name, expected.labels), tag)
     if len(tags) != len(document.tokens):
-        what = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
-        raise FieldError(what, "give one tag a token of the corpus, or spans")
+        message = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
+        raise FieldError(message, "give one tag a token of the corpus, or spans")
     read = tagging.read(tags).tags
     spans = tuple(span for span, _, _ in spans_of_tags(document, read, tagging.decode))
     return Prediction(document.id, spans=spans, tags=read)
@@ -259,10 +263,10 @@ def _check(prediction: Prediction, expected: Expected) -> None:
             raise FieldError("{} is not a label of the task", hint, label)
     for span in prediction.spans:
         if not 0 <= span.start < span.end <= length:
-            what = f"span {span.start}-{span.end} leaves the text of {length} characters"
-            raise FieldError(what, "offsets are characters of the document's text, [start, end)")
+            message = f"span {span.start}-{span.end} leaves the text of {length} characters"
+            raise FieldError(message, "offsets are characters of the document's text, [start, end)")
     if len(set(prediction.labels)) < len(prediction.labels):
         raise FieldError("names a label twice", "name each label once")
     if kind.single and not kind.spans and not kind.numeric and len(prediction.labels) != 1:
-        what = f"gives {len(prediction.labels)} labels in a task of one label a document"
-        raise FieldError(what, "give exactly one label")
+        message = f"gives {len(prediction.labels)} labels in a task of one label a document"
+        raise FieldError(message, "give exactly one label")

@@ -47,12 +47,12 @@ def guard(
     if absent := [
         name for name in (known if required == ["all"] else required) if name not in excluded
     ]:
-        what = f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}"
+        message = f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}"
         hint = (
             "give ids of `biobench tasks list` and, with --data-dir, the folder that holds "
             "their data"
         )
-        raise DataUnavailableError(what, hint=hint)
+        raise DataUnavailableError(message, hint=hint)
     if generated:
         return {}, None
     missing = [name for name in known if name not in excluded]

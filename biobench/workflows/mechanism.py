@@ -135,8 +135,10 @@ def stored_scores(
                 continue
             if len(groups) > 1:
                 names = ", ".join(g.variant or "the shipped protocol" for g in groups)
-                what = f"'{name}' has runs of several conditions on {task}: {names}"
-                raise UsageError(what, hint="name one as the report prints it, MODEL [condition]")
+                message = f"'{name}' has runs of several conditions on {task}: {names}"
+                raise UsageError(
+                    message, hint="name one as the report prints it, MODEL [condition]"
+                )
             scores[entrant.label][task] = {
                 r.seed: r.scores[r.task.primary] for r in groups[0].records
             }

@@ -97,8 +97,8 @@ class Again:
             return str(folder)
         name = record.model.source or record.model.id
         if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
-            what = f"the record names '{name[:80]}' as its model, which is no id of the hub"
-            raise UsageError(what, hint="name the checkpoint's folder with --models")
+            message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
+            raise UsageError(message, hint="name the checkpoint's folder with --models")
         if folder is not None:
             return str(folder / name)
         return name if record.model.revision is None else f"{name}@{record.model.revision}"
@@ -138,9 +138,9 @@ class Again:
             f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now
         ]
         if changed:
-            what = f"this would be another run of {record.task.id}: {', '.join(changed)}"
+            message = f"this would be another run of {record.task.id}: {', '.join(changed)}"
             raise UsageError(
-                what, hint="name its checkpoint with --models, on a machine of its precision"
+                message, hint="name its checkpoint with --models, on a machine of its precision"
             )
         (result,), store = run_plan(plan, Reporter()), Store(self.how.results_dir)
         new = store.get(item.task.id, item.key)
@@ -174,16 +174,18 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
     where the new runs would be stored in the records' own folder.
     """
     if Path(again.how.results_dir).absolute() == store.root.absolute():
-        what = (
+        message = (
             f"{again.how.results_dir}: the records lie here, so their runs would not be made again"
         )
-        raise UsageError(what, hint="give another --results-dir")
+        raise UsageError(message, hint="give another --results-dir")
     for record in records:
         metric = record.task.primary
         stored_score = record.scores.get(metric)
         if stored_score is None:
-            what = f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
-            raise StoreError(what, hint="repeat the run", file=store.path_of(record))
+            message = (
+                f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
+            )
+            raise StoreError(message, hint="repeat the run", file=store.path_of(record))
         row = Reproduction(record.model.id, record.task.id, record.seed, metric, stored_score)
         try:
             yield row._replace(**_repeated(store, record, again))
@@ -290,10 +292,10 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         seed = first.seed - folds.fold + secrets.randbelow(folds.folds)
     others = [run for run in runs if run.seed != seed]
     if len(others) < LEAST_SEEDS:
-        what = (
+        message = (
             f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score"
         )
-        raise UsageError(what, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
+        raise UsageError(message, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
     repeated, answers = again.run(first, seed)
     metric, number = first.task.primary, first.task.test_documents
     scores = np.array([run.scores[metric] for run in others])
