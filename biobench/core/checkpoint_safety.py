@@ -86,13 +86,11 @@ def check_links(folder: Path, pattern: str = "*") -> None:
     pattern: which files are looked at; those of folders inside too with ``**/*``.
     """
     home = folder.resolve()
-    allowed = (
-        [home, (home.parent.parent / "blobs").resolve()]
-        if home.parent.name == "snapshots"
-        else [home]
-    )
+    allowed = [home]
+    if home.parent.name == "snapshots":
+        allowed.append((home.parent.parent / "blobs").resolve())
     for path in folder.glob(pattern):
-        if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
+        if path.is_symlink() and not any(map(path.resolve().is_relative_to, allowed)):
             hint = "copy the file itself into the folder"
             raise ModelError("is a link that leaves the model's folder", hint=hint, file=path)
 
@@ -131,11 +129,15 @@ def _check_config(path: Path) -> None:
     fields = _read_json(path, "config")
     hint = "save the model again with save_pretrained, or correct the value"
     classes = fields.get("architectures")
-    if classes is not None and not _is_texts(classes):
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
         raise ModelError("architectures is not a list of names", hint=hint, file=path)
     weights = fields.get("transformers_weights")
-    known = any(_names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json"))
-    if weights is not None and not known:
+    is_file = any(
+        _names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json")
+    )
+    if weights is not None and not is_file:
         message = (
             f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
         )
@@ -143,11 +145,13 @@ def _check_config(path: Path) -> None:
             message, hint="leave it out, and call the file model.safetensors", file=path
         )
     for name, number in _numbers(fields):
-        most = MOST_NUMBER
-        most = MOST_LAYERS if "layer" in name else most
-        most = MOST_LABELS if "num_labels" in name else most
-        if number > most:
-            message = f"{name[:80]} is {number:.3g}, at most {most:,} is taken"
+        limit = MOST_NUMBER
+        if "num_labels" in name:
+            limit = MOST_LABELS
+        elif "layer" in name:
+            limit = MOST_LAYERS
+        if number > limit:
+            message = f"{name[:80]} is {number:.3g}, at most {limit:,} is taken"
             raise ModelError(message, hint=hint, file=path)
 
 
@@ -162,19 +166,15 @@ def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
                 yield name, value
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
 def _check_added(path: Path) -> None:
     """Refuse a file that names more tokens than any tokenizer adds."""
     if not path.is_file():
         return
     fields = _read_json(path, "list of tokens")
     groups = [fields, *(value for value in fields.values() if isinstance(value, list | dict))]
-    most = max(map(len, groups))
-    if most > MOST_ADDED:
-        message = f"names {most:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
+    added = max(map(len, groups))
+    if added > MOST_ADDED:
+        message = f"names {added:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
         raise ModelError(message, hint="keep those that texts hold", file=path)
 
 
@@ -220,10 +220,9 @@ def only_safetensors(checkpoint: str | Path, name: str | None = None) -> bool | 
     with pickled weights alone.
     """
     folder = Path(checkpoint)
-    is_folder = folder.is_dir()
-    if name is None:
-        name = folder.resolve().name if is_folder else str(checkpoint)
-    if is_folder:
-        check_pickle(folder, name)
-    either = pickle_allowed(name) and not (is_folder and any(folder.glob("*.safetensors")))
+    if not folder.is_dir():
+        return None if pickle_allowed(name or str(checkpoint)) else True
+    name = name or folder.resolve().name
+    check_pickle(folder, name)
+    either = pickle_allowed(name) and not any(folder.glob("*.safetensors"))
     return None if either else True

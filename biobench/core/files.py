@@ -65,8 +65,8 @@ def temporary_name(path: Path) -> Path:
     """A new name in the folder of `path` for the file that replaces it; names this process, for
     `remove_stale`.
     """
-    writer = this_process()
-    return path.with_name(f".{path.name}.{writer and writer + '.'}{secrets.token_hex(6)}{_SUFFIX}")
+    parts = (path.name, this_process(), secrets.token_hex(6))
+    return path.with_name(f".{'.'.join(filter(None, parts))}{_SUFFIX}")
 
 
 def folder_time(folder: Path) -> float:
@@ -173,20 +173,30 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
 
     Raises StoreError.
     """
-    for path in folder.glob(f".*{_SUFFIX}" if name is None else f".{glob.escape(name)}.*{_SUFFIX}"):
+    names = "*" if name is None else f"{glob.escape(name)}.*"
+    for path in folder.glob(f".{names}{_SUFFIX}"):
         try:
-            writer = _WRITER.search(path.name)
-            ended = None if writer is None else has_ended(writer[1])
-            if (
-                ended is None
-            ):  # of a process that cannot be asked for, the age decides, by the file system's clock
-                ended = abs(folder_time(folder) - path.stat().st_mtime) > STALE_SECONDS
-            if ended:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if not _is_stale(path):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         except FileNotFoundError:
             continue  # another process cleaned it first
         except OSError as error:
             raise cannot_write(path, error) from error
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether the process that wrote a temporary file has ended; of one that cannot be asked for,
+    the age decides, by the file system's clock.
+    """
+    writer = _WRITER.search(path.name)
+    ended = None if writer is None else has_ended(writer[1])
+    if ended is not None:
+        return ended
+    return abs(folder_time(path.parent) - path.stat().st_mtime) > STALE_SECONDS
 
 
 def read_regular(
@@ -223,16 +233,14 @@ def inside(folder: Path, name: str, failure: type[BioBenchError] = StoreError) -
 
 def kind_of(mode: int) -> str:
     """What a file's mode says it is: file, folder, link, pipe, socket or device."""
-    kinds = (
-        ("file", stat.S_ISREG),
-        ("folder", stat.S_ISDIR),
-        ("link", stat.S_ISLNK),
-        ("pipe", stat.S_ISFIFO),
-    )
-    return next(
-        (name for name, is_kind in kinds if is_kind(mode)),
-        "socket" if stat.S_ISSOCK(mode) else "device",
-    )
+    kinds = {
+        stat.S_IFREG: "file",
+        stat.S_IFDIR: "folder",
+        stat.S_IFLNK: "link",
+        stat.S_IFIFO: "pipe",
+        stat.S_IFSOCK: "socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "device")
 
 
 def canonical(value: Any) -> str:
