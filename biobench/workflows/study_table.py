@@ -14,7 +14,6 @@ from biobench.report.evidence import LEAST_SEEDS
 from biobench.stats import (
     Answer,
     Estimand,
-    HolmStep,
     LeftOut,
     TaskNoise,
     Variances,
@@ -91,13 +90,12 @@ def table(
         }
         row, answer = ArmRow(arm, budget, means), None
         of_reference = _whole_runs(runs, scores, tasks, study.reference, budget)
-        pairs = [(of_arm[seed], of_reference[seed]) for seed in of_arm if seed in of_reference]
+        pairs = [(name, of_reference[s]) for s, name in of_arm.items() if s in of_reference]
         if arm != study.reference and pairs:
-            gaps = [
-                [scores[name][task] - scores[other][task] for task in tasks]
-                for name, other in pairs
-            ]
-            by_seed = [float(weights @ of_seed) for of_seed in gaps]
+            by_seed = []
+            for name, reference in pairs:
+                gaps = [scores[name][task] - scores[reference][task] for task in tasks]
+                by_seed.append(float(weights @ gaps))
             noises = [
                 _documents(corpus, task, pairs, documents or {})
                 for corpus, task in zip(corpora, tasks, strict=True)
@@ -106,22 +104,38 @@ def table(
             row = replace(row, difference=fmean(by_seed))
         rows.append(row)
         answers.append(answer)
+    return _corrected(rows, answers)
+
+
+def _corrected(rows: Sequence[ArmRow], answers: Sequence[Answer | None]) -> list[ArmRow]:
+    """The rows with their answers, after Holm's correction for all of them."""
     steps = holm([None if answer is None else answer.p for answer in answers])
-    return [
-        row if answer is None or step is None else _with_answer(row, answer, step)
-        for row, answer, step in zip(rows, answers, steps, strict=True)
-    ]
+    corrected = []
+    for row, answer, step in zip(rows, answers, steps, strict=True):
+        if answer is None or step is None:
+            corrected.append(row)
+            continue
+        interval = answer.interval(1 - step.alpha)
+        decided = replace(
+            row,
+            low=interval.low,
+            high=interval.high,
+            level=interval.level,
+            p=answer.p,
+            p_corrected=step.adjusted,
+            shown=step.passed,
+            test_sets=answer.estimand is Estimand.THESE_TASKS,
+        )
+        corrected.append(decided)
+    return corrected
 
 
 def _whole_runs(
     runs: Sequence[StudyRun], scores: RunScores, tasks: Sequence[str], arm: str, budget: int
 ) -> dict[int, str]:
     """Pretraining seed -> run, of those with a score on every task."""
-    return {
-        run.seed: run.name
-        for run in runs
-        if (run.arm, run.budget) == (arm, budget) and set(tasks) <= set(scores.get(run.name, {}))
-    }
+    of_arm = [run for run in runs if (run.arm, run.budget) == (arm, budget)]
+    return {run.seed: run.name for run in of_arm if set(tasks) <= set(scores.get(run.name, {}))}
 
 
 def _documents(
@@ -130,10 +144,10 @@ def _documents(
     """The task's scores without each group of documents, a column a pretraining seed."""
     sides = []
     for names in zip(*pairs, strict=True):
-        known = [documents.get(name, {}).get(task) for name in names]
-        columns = [left_out for left_out in known if left_out is not None]
-        if len(columns) < len(known):
+        readable = [name for name in names if task in documents.get(name, {})]
+        if len(readable) < len(names):
             return TaskNoise(corpus, seeds=(), documents=None)
+        columns = [documents[name][task] for name in names]
         sides.append(
             LeftOut(
                 full=np.array([column.full.mean() for column in columns]),
@@ -152,17 +166,3 @@ def _answer(by_seed: Sequence[float], over_documents: Variances) -> Answer | Non
         return None
     variances = replace(over_documents, seeds=(seed_part(by_seed),))
     return these_tasks(fmean(by_seed), variances)
-
-
-def _with_answer(row: ArmRow, answer: Answer, step: HolmStep) -> ArmRow:
-    interval = answer.interval(1 - step.alpha)
-    return replace(
-        row,
-        low=interval.low,
-        high=interval.high,
-        level=interval.level,
-        p=answer.p,
-        p_corrected=step.adjusted,
-        shown=step.passed,
-        test_sets=answer.estimand is Estimand.THESE_TASKS,
-    )
