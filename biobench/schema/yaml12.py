@@ -132,35 +132,31 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     data.
     """
     name = None if file is None else str(file)
-    node = _quick_node(text)
-    if node is not None:
-        lines: dict[Path_, int] = {}
-        return LocatedYaml(_build(node, (), lines, name), lines, name)
+    node = _quick_node(text) or _checked_node(text, name)
+    lines: dict[Path_, int] = {}
+    return LocatedYaml(_build(node, (), lines, name), lines, name)
+
+
+def _checked_node(text: str, file: str | None) -> yaml.Node:
+    """The document by PyYAML's own reader. Raises SpecError with file and line."""
     try:
-        node = _Nodes(text, name).get_single_node()
+        node = _Nodes(text, file).get_single_node()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not valid YAML"
-        hint = (
-            "indent with spaces, never tabs"
-            if "\\t" in problem
-            else "check indentation, quotes and colons"
-        )
-        line = None if mark is None else mark.line + 1
-        raise SpecError(f"not valid YAML: {problem}", hint=hint, file=name, line=line) from None
+        hint = "check indentation, quotes and colons"
+        if "\\t" in problem:
+            hint = "indent with spaces, never tabs"
+        mark = error.problem_mark or error.context_mark
+        raise _failure(f"not valid YAML: {problem}", hint, mark, file) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         sign = chr(error.character) if isinstance(error.character, int) else error.character
         message = f"character {sign!r} is not allowed in YAML"
-        raise SpecError(
-            message, hint="remove the control character", file=name, line=line
-        ) from None
+        hint = "remove the control character"
+        raise SpecError(message, hint=hint, file=file, line=line) from None
     if node is None:
-        raise SpecError(
-            "the file is empty", hint="see `biobench tasks new` for a scaffold", file=name
-        )
-    lines = {}
-    return LocatedYaml(_build(node, (), lines, name), lines, name)
+        raise _failure("the file is empty", "see `biobench tasks new` for a scaffold", None, file)
+    return node
 
 
 def _quick_node(text: str) -> yaml.Node | None:
