@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from biobench.baselines.words import Place, Words
-from biobench.schema.document import Document, Prediction
+from biobench.schema.document import Document, Prediction, Span
 from biobench.score import GroupCounts
 from biobench.stats.counts import f1_from_sums
 from biobench.stats.types import BoolArray, FloatArray, IntArray
@@ -95,18 +95,19 @@ def beats_permuted(
     prediction_of = {p.document: p for p in predictions}
     answers = [prediction_of.get(d.id, Prediction(document=d.id)) for d in gold]
     seats: Callable[[np.random.Generator], IntArray]
+    gold_items: Sequence[Span | Place]
     if mentions:
         texts = [Words.of(d) for d in gold]
         true = [text.places(d.spans) for text, d in zip(texts, gold, strict=True)]
         predicted = [text.places(a.spans) for text, a in zip(texts, answers, strict=True)]
-        gold_labels = [span.label for d in gold for span in set(d.spans)]
+        gold_items = [*chain.from_iterable(set(d.spans) for d in gold)]
         seats = partial(_within_lengths, np.array([len(text) for text in texts]))
     else:
         true, predicted = list(map(_label_items, gold)), list(map(_label_items, answers))
-        gold_labels = [label for d in gold for label in set(d.labels)]
+        gold_items = [*chain.from_iterable(true)]
         seats = partial(_by_group, np.unique([d.group for d in gold], return_inverse=True)[1])
-    gold_sums = _tally(gold_labels, labels)
-    predicted_sums = _tally((label for *_, label in chain.from_iterable(predicted)), labels)
+    gold_sums = _tally(gold_items, labels)
+    predicted_sums = _tally(chain.from_iterable(predicted), labels)
     hits = _hits_by_seat(true, predicted, labels)
 
     def macro(seat: IntArray) -> float:
@@ -121,9 +122,9 @@ def _label_items(answer: Document | Prediction) -> list[Place]:
     return [(0, 0, label) for label in set(answer.labels)]
 
 
-def _tally(used: Iterable[str], labels: Sequence[str]) -> IntArray:
-    """(labels,) how often each label is used."""
-    counted = Counter(used)
+def _tally(items: Iterable[Span | Place], labels: Sequence[str]) -> IntArray:
+    """(labels,) how many of the items have each label."""
+    counted = Counter(label for _, _, label in items)
     return np.array([counted[label] for label in labels], dtype=np.int64)
 
 

@@ -24,6 +24,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
@@ -68,33 +69,36 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _shaped(cls, data: Any) -> Any:
-        """Refuse unknown and missing fields with what is known instead, then resolve scalars."""
+        """Rename fields of earlier versions, refuse wrong ones, then resolve scalars."""
         if not isinstance(data, dict):
             return data
         fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
         renamed = {old: new for old, new in cls.RENAMED.items() if new not in data}
         data = {renamed.get(key, key): value for key, value in data.items()}
-        is_closed = cls.model_config.get("extra") == "forbid"
-        unknown = [key for key in data if is_closed and key not in fields]
-        missing = [key for key, f in fields.items() if f.is_required() and key not in data]
-        count = len(unknown) + len(missing)
-        if unknown:
-            name = str(unknown[0])[:80]
-            hint = suggest(name, sorted(fields))
-            raise _shape_error(f"unknown key {name!r}", hint, unknown[0], count)
-        if missing:
-            key = missing[0]
-            raise _shape_error(f"'{key}' is missing", f"add `{key}: ...`", key, count)
+        cls._check_keys(data, fields)
         return {
             key: resolve(value, fields[key].annotation if key in fields else Any)
             for key, value in data.items()
         }
 
-
-def _shape_error(message: str, hint: str, key: Any, count: int) -> PydanticCustomError:
-    """count: of all unknown and missing keys."""
-    context = {"what": message, "hint": hint, "key": key, "count": count}
-    return PydanticCustomError("shape", "{what}", context)
+    @classmethod
+    def _check_keys(cls, data: dict[Any, Any], fields: dict[str, FieldInfo]) -> None:
+        """Raise the error of type ``shape`` for an unknown key, with what is known instead, or a
+        missing one.
+        """
+        is_closed = cls.model_config.get("extra") == "forbid"
+        unknown = [key for key in data if is_closed and key not in fields]
+        missing = [key for key, f in fields.items() if f.is_required() and key not in data]
+        if unknown:
+            key, name = unknown[0], str(unknown[0])[:80]
+            message, hint = f"unknown key {name!r}", suggest(name, sorted(fields))
+        elif missing:
+            key = missing[0]
+            message, hint = f"'{key}' is missing", f"add `{key}: ...`"
+        else:
+            return
+        context = {"what": message, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
+        raise PydanticCustomError("shape", "{what}", context)
 
 
 def _members(annotation: Any) -> list[Any]:

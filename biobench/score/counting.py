@@ -67,7 +67,7 @@ def counts(
     prediction_of = fit_together(kind, gold, predictions, labels)
     row_of = {d.id: {"group": d.group, "document": d.id, "nothing": ""}[by] for d in gold}
     row = {name: i for i, name in enumerate(sorted(set(row_of.values())))}
-    tp, fp, fn = (np.zeros((len(row), len(labels)), dtype=np.int64) for _ in range(3))
+    tp, fp, fn = np.zeros((3, len(row), len(labels)), dtype=np.int64)
     for document in gold:
         at = row[row_of[document.id]]
         prediction = prediction_of.get(document.id, Prediction(document.id))
@@ -131,13 +131,14 @@ def shares(
     prediction_of = fit_together(kind, gold, predictions, labels)
     names = sorted({d.group for d in gold})
     row = {name: i for i, name in enumerate(names)}
-    tp, missed = (np.zeros((len(names), 1), dtype=np.int64) for _ in range(2))
+    tp, missed = np.zeros((2, len(names), 1), dtype=np.int64)
     for document in gold:
         share = kind.share(metric, document, prediction_of.get(document.id))
         if share is None:
             return None
-        tp[row[document.group]] += share[0]
-        missed[row[document.group]] += share[1] - share[0]
+        reached, reachable = share
+        tp[row[document.group]] += reached
+        missed[row[document.group]] += reachable - reached
     return GroupCounts(tuple(names), (metric,), tp, missed, missed)
 
 

@@ -5,7 +5,7 @@ record of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +43,25 @@ def guard(
     excluded: dict[str, TaskData] = {}
     if exclude_tasks and not generated:
         excluded = benchmark_documents(data_dir, only=ids)
-    required = [] if require_tasks is None else require_tasks.replace(" ", "").split(",")
-    if required == ["all"]:
-        required = ids
+    if require_tasks is not None:
+        required = require_tasks.replace(" ", "").split(",")
+        _check_required(ids if required == ["all"] else required, excluded)
+    if generated:
+        return {}, None
+    for name, data in excluded.items():
+        say(f"guarded: the corpus excludes {_excluded_documents(data)} documents of {name}")
+    missing = [name for name in ids if name not in excluded]
+    reason = "--no-exclude-tasks"
+    if exclude_tasks:
+        reason = "their documents are not available (--data-dir DIR)"
+    if missing:
+        noun = "task" if len(missing) == 1 else "tasks"
+        say(f"{len(missing)} {noun} NOT guarded, {reason}: {', '.join(missing)}")
+    return excluded, missing
+
+
+def _check_required(required: Sequence[str], excluded: Container[str]) -> None:
+    """Raises DataUnavailableError where a required task is not excluded."""
     absent = [name for name in required if name not in excluded]
     if absent:
         raise DataUnavailableError(
@@ -53,18 +69,6 @@ def guard(
             hint="give ids of `biobench tasks list` and, with --data-dir, the folder that holds "
             "their data",
         )
-    if generated:
-        return {}, None
-    for name, data in excluded.items():
-        say(f"guarded: the corpus excludes {_excluded_documents(data)} documents of {name}")
-    missing = [name for name in ids if name not in excluded]
-    if missing:
-        reason = "--no-exclude-tasks"
-        if exclude_tasks:
-            reason = "their documents are not available (--data-dir DIR)"
-        noun = "task" if len(missing) == 1 else "tasks"
-        say(f"{len(missing)} {noun} NOT guarded, {reason}: {', '.join(missing)}")
-    return excluded, missing
 
 
 def _excluded_documents(data: TaskData) -> int:
