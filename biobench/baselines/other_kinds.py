@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
@@ -47,50 +48,61 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
         ]
         return Baseline(name, words, [predictions])
 
-    mean = numbered(
-        "training mean", "the mean of training", np.full(len(data.test), float(np.mean(train)))
-    )
+    average = np.full(len(data.test), float(np.mean(train)))
+    mean = numbered("training mean", "the mean of training", average)
     if not any(d.query for d in data.train):
         vectorizer = TfidfVectorizer(
             sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES
         )
         ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform([d.text for d in data.train]), train)
-        values = np.asarray(
-            ridge.predict(vectorizer.transform([d.text for d in data.test])), dtype=np.float64
-        )
-        return [
-            mean,
-            numbered("bag of words", "TF-IDF of words and word pairs, ridge regression", values),
-        ]
-
-    def shared(document: Document) -> list[float]:
-        first, second = _words(document.query), _words(document.text)
-        return [1.0, len(first & second) / len(first | second) if first | second else 0.0]
-
-    slope = np.linalg.lstsq(np.array([shared(d) for d in data.train]), np.array(train), rcond=None)[
-        0
-    ]
+        values = ridge.predict(vectorizer.transform([d.text for d in data.test]))
+        words = "TF-IDF of words and word pairs, ridge regression"
+        return [mean, numbered("bag of words", words, np.asarray(values, dtype=np.float64))]
+    seen, asked = (
+        np.array([[1.0, _overlap(d)] for d in split]) for split in (data.train, data.test)
+    )
+    slope = np.linalg.lstsq(seen, np.array(train), rcond=None)[0]
     words = "least squares on the share of different words that both texts have"
-    return [
-        mean,
-        numbered("token overlap", words, np.array([shared(d) for d in data.test]) @ slope),
-    ]
+    return [mean, numbered("token overlap", words, asked @ slope)]
+
+
+def _overlap(document: Document) -> float:
+    """Share of the different words of two texts that both have."""
+    query, text = _words(document.query), _words(document.text)
+    return len(query & text) / max(len(query | text), 1)
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """The commonest set of training, every option, and a linear model of each option's words."""
-    order = {label: place for place, label in enumerate(data.labels)}
+    order = {label: number for number, label in enumerate(data.labels)}
     sets = Counter(tuple(sorted(d.labels, key=order.__getitem__)) for d in data.train)
     commonest = min(
         sets,
         key=lambda members: (-sets[members], len(members), [order[label] for label in members]),
     )
+    words = "the most frequent set of right options of training"
     return [
-        _constant(
-            "commonest set", "the most frequent set of right options of training", data, commonest
-        ),
+        _constant("commonest set", words, data, commonest),
         _constant("every option", "all options of every question", data, data.labels),
         _option_words(data, seed),
+    ]
+
+
+class _Option(NamedTuple):
+    """An option of a question. number: its place among the task's labels, which name it."""
+
+    question: Document
+    number: int
+    text: str
+
+
+def _options(documents: Sequence[Document]) -> list[_Option]:
+    """Every option that is not missing."""
+    return [
+        _Option(document, number, document.text[start:end])
+        for document in documents
+        for number, (start, end) in enumerate(document.pieces)
+        if start < end
     ]
 
 
@@ -98,81 +110,65 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
     """Whether an option is right, from its words, its name, the question's words, and the share of
     its words that stand in the question.
     """
-    name, words = (
-        "option words",
-        "TF-IDF of an option's and its question's words, one linear SVM; positive margins",
-    )
-    parts = (data.train, data.test)
-    asked = [
-        (d, place, d.text[a:b])
-        for part in parts
-        for d in part
-        for place, (a, b) in enumerate(d.pieces)
-        if a < b
-    ]
-    known = sum(a < b for d in data.train for a, b in d.pieces)
-    truth = np.array([data.labels[place] in d.labels for d, place, _ in asked[:known]])
-    if (
-        truth.all()
-        or not truth.any()
-        or not any(re.search(WORD, text) for _, _, text in asked[:known])
-    ):
+    name = "option words"
+    words = "TF-IDF of an option's and its question's words, one linear SVM; positive margins"
+    train, test = _options(data.train), _options(data.test)
+    truth = np.array([data.labels[option.number] in option.question.labels for option in train])
+    has_words = any(re.search(WORD, option.text) for option in train)
+    if truth.all() or not truth.any() or not has_words:
         return _constant(name, words, data, data.labels)
-    extra = [
-        [
-            len(_words(text) & _words(d.query)) / max(len(_words(text)), 1),
-            *np.eye(len(data.labels))[place],
-        ]
-        for d, place, text in asked
-    ]
-    counted = []
-    for texts in ([text for _, _, text in asked], [d.query for d, _, _ in asked]):
+    features = _option_features([*train, *test], len(train), len(data.labels))
+    machine = fit_svm(features[: len(train)], truth, seed)
+    margins_of: dict[str, dict[str, float]] = {d.id: {} for d in data.test}
+    margins = machine.decision_function(features[len(train) :]).tolist()
+    for option, margin in zip(test, margins, strict=True):
+        margins_of[option.question.id][data.labels[option.number]] = margin
+    predictions = []
+    for question, margin_of in margins_of.items():
+        positive = [label for label, margin in margin_of.items() if margin > 0]
+        labels = positive or [max(margin_of, key=margin_of.__getitem__)]
+        predictions.append(Prediction(question, labels=tuple(labels)))
+    return Baseline(name, words, [predictions])
+
+
+def _option_features(options: Sequence[_Option], seen: int, labels: int) -> csr_matrix:
+    """(options, features). seen: how many of them, from the first, words are counted in."""
+    blocks = []
+    for texts in ([o.text for o in options], [o.question.query for o in options]):
         vectorizer = TfidfVectorizer(
             sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=WORD
         )
-        counted.append(vectorizer.fit(texts[:known]).transform(texts))
-    features = hstack([*counted, csr_matrix(np.array(extra))]).tocsr()
-    margins = fit_svm(features[:known], truth, seed).decision_function(features[known:]).tolist()
-    scored: dict[str, list[tuple[float, str]]] = {d.id: [] for d in data.test}
-    for margin, (d, place, _) in zip(margins, asked[known:], strict=True):
-        scored[d.id].append((margin, data.labels[place]))
-    positive = {
-        id: tuple(label for margin, label in rows if margin > 0) for id, rows in scored.items()
-    }
-    best = {id: max(rows, key=lambda row: row[0])[1] for id, rows in scored.items()}
-    return Baseline(
-        name, words, [[Prediction(id, labels=positive[id] or (best[id],)) for id in scored]]
-    )
+        blocks.append(vectorizer.fit(texts[:seen]).transform(texts))
+    names = np.eye(labels)[[option.number for option in options]]
+    shares = []
+    for option in options:
+        own = _words(option.text)
+        shares.append(len(own & _words(option.question.query)) / max(len(own), 1))
+    features: csr_matrix = hstack([*blocks, csr_matrix(np.column_stack([shares, names]))]).tocsr()
+    return features
 
 
 def name_baselines(data: TaskData) -> list[Baseline]:
     """The concepts with most names, and the candidates with most n-grams of letters in common."""
     names = Counter(label for d in data.train for label in d.labels)
-    order = {label: place for place, label in enumerate(data.labels)}
+    order = {label: number for number, label in enumerate(data.labels)}
     ranking = sorted(names, key=lambda label: (-names[label], order[label]))[:DEPTH]
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
-    known = vectorizer.fit_transform(d.text for d in data.train)
-    asked = vectorizer.transform(d.text for d in data.test)
+    candidates = vectorizer.fit_transform(d.text for d in data.train).T
+    queries = vectorizer.transform(d.text for d in data.test)
     labels = [d.labels for d in data.train]
-    letters: list[Prediction] = []
+    nearest: list[list[int]] = []
     for begin in range(0, len(data.test), _QUERIES):
-        cosines = np.asarray((asked[begin : begin + _QUERIES] @ known.T).todense())
+        cosines = np.asarray((queries[begin : begin + _QUERIES] @ candidates).todense())
         # equal candidates in their order
-        nearest = np.argsort(-cosines, axis=1, kind="stable").tolist()
-        letters += [
-            Prediction(d.id, labels=tuple(first_concepts(row, labels)))
-            for d, row in zip(data.test[begin : begin + _QUERIES], nearest, strict=True)
-        ]
+        nearest += np.argsort(-cosines, axis=1, kind="stable").tolist()
+    letters = [
+        Prediction(d.id, labels=tuple(first_concepts(row, labels)))
+        for d, row in zip(data.test, nearest, strict=True)
+    ]
+    words = "the concepts with most names in training, for every query"
+    cosine = "TF-IDF of 2 to 4 letters inside words, candidates by their cosine"
     return [
-        _constant(
-            "commonest concepts",
-            "the concepts with most names in training, for every query",
-            data,
-            ranking,
-        ),
-        Baseline(
-            "letter n-grams",
-            "TF-IDF of 2 to 4 letters inside words, candidates by their cosine",
-            [letters],
-        ),
+        _constant("commonest concepts", words, data, ranking),
+        Baseline("letter n-grams", cosine, [letters]),
     ]

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from biobench.baselines.words import Words
-from biobench.schema.document import Document, Prediction
+from biobench.baselines.words import Place, Words
+from biobench.schema.document import Document, Prediction, Span
 from biobench.score import GroupCounts
 from biobench.stats.counts import f1_from_sums
 from biobench.stats.types import BoolArray, FloatArray, IntArray
@@ -35,12 +37,12 @@ and more predictions, and permuting across lengths would take that for informati
 
 
 class Tested(NamedTuple):
-    """observed: the baseline's score, 0-1; other: the opponent's, or the mean of the permuted
-    draws; p: one-sided.
+    """observed: the baseline's score, 0-1; opponent: that of the other baseline, or the mean of the
+    permuted draws; p: one-sided.
     """
 
     observed: float
-    other: float
+    opponent: float
     p: float
 
     @property
@@ -49,32 +51,29 @@ class Tested(NamedTuple):
         return self.p < ALPHA
 
 
-def beats(first: GroupCounts, second: GroupCounts, evaluated: BoolArray, seed: int) -> Tested:
-    """Whether the first baseline's macro F1 is higher than the second's, paired over the groups.
+def beats(baseline: GroupCounts, opponent: GroupCounts, evaluated: BoolArray, seed: int) -> Tested:
+    """Whether a baseline's macro F1 is higher than its opponent's, paired over the groups.
 
     evaluated: (labels,), the labels with gold in the full test split.
     """
-    gold = (first.tp + first.fn).sum(axis=0)
-    totals = [(c.tp.sum(axis=0), (c.tp + c.fp).sum(axis=0)) for c in (first, second)]
-    moved_hits, moved_predicted = (
-        second.tp - first.tp,
-        (second.tp + second.fp) - (first.tp + first.fp),
-    )
+    gold = (baseline.tp + baseline.fn).sum(axis=0)
+    moved_hits = opponent.tp - baseline.tp
+    moved_predicted = moved_hits + opponent.fp - baseline.fp
 
-    def difference(hits: ArrayLike, predicted: ArrayLike) -> FloatArray:
-        """Of macro F1 after moving these counts from the second to the first."""
-        a = _macro(totals[0][0] + hits, totals[0][1] + predicted, gold, evaluated)
-        return a - _macro(totals[1][0] - hits, totals[1][1] - predicted, gold, evaluated)
+    def macro(counts: GroupCounts, hits: ArrayLike, predicted: ArrayLike) -> FloatArray:
+        """With these counts moved to a baseline; all (..., labels)."""
+        tp, fp = counts.tp.sum(axis=0), counts.fp.sum(axis=0)
+        return _macro(tp + hits, tp + fp + predicted, gold, evaluated)
 
     rng = np.random.default_rng(seed)
     drawn = []
     for begin in range(0, PERMUTATIONS, _CHUNK):
-        size = (min(_CHUNK, PERMUTATIONS - begin), len(first.groups))
+        size = (min(_CHUNK, PERMUTATIONS - begin), len(baseline.groups))
         swap = rng.integers(0, 2, size=size).astype(np.float64)
-        drawn.append(difference(np.rint(swap @ moved_hits), np.rint(swap @ moved_predicted)))
-    observed = float(difference(np.zeros_like(gold), np.zeros_like(gold)))
-    mine, other = (float(_macro(*t, gold, evaluated)) for t in totals)
-    return Tested(mine, other, _p(observed, np.concatenate(drawn)))
+        hits, predicted = np.rint(swap @ moved_hits), np.rint(swap @ moved_predicted)
+        drawn.append(macro(baseline, hits, predicted) - macro(opponent, -hits, -predicted))
+    score, opposed = float(macro(baseline, 0, 0)), float(macro(opponent, 0, 0))
+    return Tested(score, opposed, _p(score - opposed, np.concatenate(drawn)))
 
 
 def beats_permuted(
@@ -84,62 +83,70 @@ def beats_permuted(
     evaluated: BoolArray,
     seed: int,
     *,
-    places: bool,
+    mentions: bool,
 ) -> Tested:
     """Whether a baseline's macro F1 is higher than with its predictions permuted among the
     documents.
 
-    places: predictions are mentions, compared by word positions, permuted among documents of
+    mentions: predictions are mentions, compared by word positions, permuted among documents of
     similar length; else they are labels, permuted by whole groups, so that what a group's documents
     share stays together.
     """
-    by_document = {p.document: p for p in predictions}
-    words = [Words.of(d) for d in gold]
-
-    def items(answers: Iterable[Document | Prediction]) -> list[Sequence[tuple[int, int, str]]]:
-        if places:
-            return [text.places(a.spans) for text, a in zip(words, answers, strict=True)]
-        return [[(0, 0, label) for label in set(a.labels)] for a in answers]
-
-    true, predicted = (
-        items(gold),
-        items(by_document.get(d.id, Prediction(document=d.id)) for d in gold),
-    )
-    number = {
-        item: i
-        for i, item in enumerate(dict.fromkeys(item for row in (*true, *predicted) for item in row))
-    }
-    column = {label: i for i, label in enumerate(labels)}
-    tally = Counter(
-        label
-        for d in gold
-        for label in ([s.label for s in set(d.spans)] if places else set(d.labels))
-    )
-    gold_sums = np.array([tally[label] for label in labels], dtype=np.int64)
-    # an item and its document as one number; the last of the sorted ones is beyond all
-    keys = np.array(
-        [i * len(number) + number[item] for i, row in enumerate(true) for item in row],
-        dtype=np.int64,
-    )
-    keys = np.append(np.unique(keys), np.iinfo(np.int64).max)
-    rows = [(i, number[item], column[item[2]]) for i, row in enumerate(predicted) for item in row]
-    owner, what, which = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    predicted_sums = np.bincount(which, minlength=len(labels))
+    prediction_of = {p.document: p for p in predictions}
+    answers = [prediction_of.get(d.id, Prediction(document=d.id)) for d in gold]
+    seats: Callable[[np.random.Generator], IntArray]
+    gold_items: Sequence[Span | Place]
+    if mentions:
+        texts = [Words.of(d) for d in gold]
+        true = [text.places(d.spans) for text, d in zip(texts, gold, strict=True)]
+        predicted = [text.places(a.spans) for text, a in zip(texts, answers, strict=True)]
+        gold_items = [*chain.from_iterable(set(d.spans) for d in gold)]
+        seats = partial(_within_lengths, np.array([len(text) for text in texts]))
+    else:
+        true, predicted = list(map(_label_items, gold)), list(map(_label_items, answers))
+        gold_items = [*chain.from_iterable(true)]
+        seats = partial(_by_group, np.unique([d.group for d in gold], return_inverse=True)[1])
+    gold_sums = _tally(gold_items, labels)
+    predicted_sums = _tally(chain.from_iterable(predicted), labels)
+    hits = _hits_by_seat(true, predicted, labels)
 
     def macro(seat: IntArray) -> float:
         """With the predictions of document i laid on document seat[i]."""
-        laid = seat[owner] * len(number) + what
-        hits = np.bincount(which[keys[np.searchsorted(keys, laid)] == laid], minlength=len(labels))
-        return float(_macro(hits, predicted_sums, gold_sums, evaluated))
+        return float(_macro(hits(seat), predicted_sums, gold_sums, evaluated))
 
-    lengths = np.array([len(text) for text in words])
-    groups = np.unique([d.group for d in gold], return_inverse=True)[1]
-    seats = (
-        (lambda rng: _within_lengths(lengths, rng))
-        if places
-        else (lambda rng: _by_group(groups, rng))
-    )
     return _permuted(macro, seats, len(gold), seed)
+
+
+def _label_items(answer: Document | Prediction) -> list[Place]:
+    """The labels of a whole document, each once."""
+    return [(0, 0, label) for label in set(answer.labels)]
+
+
+def _tally(items: Iterable[Span | Place], labels: Sequence[str]) -> IntArray:
+    """(labels,) how many of the items have each label."""
+    counted = Counter(label for _, _, label in items)
+    return np.array([counted[label] for label in labels], dtype=np.int64)
+
+
+def _hits_by_seat(
+    true: Sequence[Sequence[Place]], predicted: Sequence[Sequence[Place]], labels: Sequence[str]
+) -> Callable[[IntArray], IntArray]:
+    """From seats, (documents,), to true positives, (labels,), with the predictions of document i
+    laid on document seat[i].
+    """
+    number = {item: i for i, item in enumerate(dict.fromkeys(chain(*true, *predicted)))}
+    # an item and its document as one number; the last of the sorted ones is beyond all
+    gold_keys = {i * len(number) + number[item] for i, row in enumerate(true) for item in row}
+    keys = np.array([*sorted(gold_keys), np.iinfo(np.int64).max], dtype=np.int64)
+    column = {label: i for i, label in enumerate(labels)}
+    rows = [(i, number[item], column[item[2]]) for i, row in enumerate(predicted) for item in row]
+    document, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+
+    def hits(seat: IntArray) -> IntArray:
+        laid = seat[document] * len(number) + item
+        return np.bincount(label[keys[np.searchsorted(keys, laid)] == laid], minlength=len(labels))
+
+    return hits
 
 
 def types_beat_permuted(
@@ -149,23 +156,15 @@ def types_beat_permuted(
     types permuted among them. Shares, not F1. None where no boundary was found or all found ones
     are of one type.
     """
-    true = {d.id: set(d.spans) for d in gold}
-    bounds = {(d.id, s.start, s.end) for d in gold for s in d.spans}
-    places = [
-        (p.document, s)
-        for p in predictions
-        for s in p.spans
-        if (p.document, s.start, s.end) in bounds
-    ]
-    names, types = np.unique([s.label for _, s in places], return_inverse=True)
+    true = {(d.id, s.start, s.end, s.label) for d in gold for s in d.spans}
+    bounds = {key[:3] for key in true}
+    placed = [((p.document, s.start, s.end), s.label) for p in predictions for s in p.spans]
+    found = [(key, label) for key, label in placed if key in bounds]
+    names, types = np.unique([label for _, label in found], return_inverse=True)
     if len(names) < 2:
         return None
-    fits = np.array(
-        [
-            [s._replace(label=str(name)) in true[document] for name in names]
-            for document, s in places
-        ]
-    )
+    pairs = [(*key, str(name)) in true for key, _ in found for name in names]
+    fits = np.array(pairs).reshape(len(found), len(names))
     rows = np.arange(len(types))
     return _permuted(lambda order: float(fits[rows, types[order]].mean()), None, len(types), seed)
 
@@ -178,12 +177,9 @@ def beats_permuted_score(
     """
 
     def moved(order: IntArray) -> float:
-        return score(
-            [
-                replace(predictions[j], document=p.document)
-                for p, j in zip(predictions, order, strict=True)
-            ]
-        )
+        answers = [predictions[number] for number in order]
+        pairs = zip(predictions, answers, strict=True)
+        return score([replace(answer, document=p.document) for p, answer in pairs])
 
     return _permuted(moved, None, len(predictions), seed)
 

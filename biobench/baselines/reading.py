@@ -8,6 +8,9 @@ import itertools
 import re
 import warnings
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from biobench.baselines.blind import Baseline, chosen
 from biobench.baselines.words import Words
 from biobench.schema.baseline import LENGTH
-from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.document import Document, Prediction, Span, TaskData
 from biobench.schema.tags import spans_to_tags
 from biobench.stats.types import BoolArray, FloatArray
 
@@ -58,23 +61,34 @@ def dictionary(data: TaskData) -> Baseline:
         for begin, end, label in words.places(d.spans):
             surfaces[words.surfaces[begin:end]][label] += 1
     order = {label: i for i, label in enumerate(data.labels)}
-    known = {
-        words: min(seen, key=lambda label: (-seen[label], order[label]))
-        for words, seen in surfaces.items()
+    label_of = {
+        surface: min(seen, key=lambda label: (-seen[label], order[label]))
+        for surface, seen in surfaces.items()
     }
-    longest, predictions = max(map(len, known), default=0), []
+    longest = max(map(len, label_of), default=0)
+    predictions = []
     for d in data.test:
-        words, at, matches = Words.of(d), 0, []
-        while at < len(words):
-            ends = range(min(at + longest, len(words)), at, -1)
-            stop = next((end for end in ends if words.surfaces[at:end] in known), None)
-            if stop is not None:
-                matches.append(words.span((at, stop, known[words.surfaces[at:stop]])))
-            at = stop or at + 1
+        matches = tuple(_longest_matches(Words.of(d), label_of, longest))
         tags = tuple(spans_to_tags(matches, d.tokens)) if d.tokens else ()
-        predictions.append(Prediction(d.id, tuple(matches), tags=tags))
-    description = f"longest match of the {len(known)} surfaces that are mentions in training"
+        predictions.append(Prediction(d.id, matches, tags=tags))
+    description = f"longest match of the {len(label_of)} surfaces that are mentions in training"
     return Baseline("training dictionary", description, [predictions])
+
+
+def _longest_matches(
+    words: Words, label_of: Mapping[tuple[str, ...], str], longest: int
+) -> Iterator[Span]:
+    """From left to right the longest surface that begins at each word; matches do not overlap."""
+    at = 0
+    while at < len(words):
+        for end in range(min(at + longest, len(words)), at, -1):
+            label = label_of.get(words.surfaces[at:end])
+            if label is not None:
+                yield words.span((at, end, label))
+                at = end
+                break
+        else:
+            at += 1
 
 
 def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
@@ -93,9 +107,8 @@ def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
         f"TF-IDF of words and word pairs, one linear SVM per label (C = "
         f"{REGULARISATION:g}, balanced classes)"
     )
-    return Baseline(
-        "bag of words", description, [chosen(data.labels, data.test, (margins > 0).tolist())]
-    )
+    predictions = chosen(data.labels, data.test, (margins > 0).tolist())
+    return Baseline("bag of words", description, [predictions])
 
 
 def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
@@ -106,24 +119,30 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
     margins = np.full((len(data.test), len(data.labels)), -1.0)
     if not any(re.search(WORD, d.reading) for d in train):
         return margins
-    paired = any(d.query and d.plan is None for d in train)
-    # Markers such as @GENE$ stand in every document of their corpus; the words alone are what
-    # informs.
-    options = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": WORD}
-    vectorizer = TfidfVectorizer(
-        sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **options
-    )
-    train_features = vectorizer.fit_transform(train if paired else [d.text for d in train])
-    test_features = vectorizer.transform(data.test if paired else [d.text for d in data.test])
+    train_features, test_features = _word_features(train, data.test)
     for column, label in enumerate(data.labels):
         truth = np.array([label in d.labels for d in train])
-        if truth.all() or not truth.any():
-            margins[:, column] = 1.0 if truth.all() else -1.0
-        else:
-            margins[:, column] = fit_svm(train_features, truth, seed).decision_function(
-                test_features
-            )
+        if truth.all():
+            margins[:, column] = 1.0
+        elif truth.any():
+            machine = fit_svm(train_features, truth, seed)
+            margins[:, column] = machine.decision_function(test_features)
     return margins
+
+
+def _word_features(train: Sequence[Document], test: Sequence[Document]) -> tuple[Any, Any]:
+    """(documents, features) of training and of test, sparse."""
+    count = partial(TfidfVectorizer, sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64)
+    if any(d.query and d.plan is None for d in train):
+        # Markers such as @GENE$ stand in every document of their corpus; the words alone are what
+        # informs.
+        of_pairs = count(analyzer=_of_pair)
+        return of_pairs.fit_transform(train), of_pairs.transform(test)
+    of_texts = count(ngram_range=(1, 2), token_pattern=WORD)
+    return (
+        of_texts.fit_transform([d.text for d in train]),
+        of_texts.transform([d.text for d in test]),
+    )
 
 
 def fit_svm(features: object, truth: BoolArray, seed: int) -> LinearSVC:
@@ -154,27 +173,19 @@ def _of_pair(document: Document) -> list[str]:
     for mark, words in zip("12", sides, strict=True):
         features += [f"{mark} {word}" for word in words]
         features += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
-    first, second = (list(dict.fromkeys(words))[:_ACROSS] for words in sides)
-    features += [f"both {word}" for word in first if word in set(second)]
-    return features + [f"{a} | {b}" for a in first for b in second]
+    query, text = (list(dict.fromkeys(words))[:_ACROSS] for words in sides)
+    features += [f"both {word}" for word in query if word in set(text)]
+    return features + [f"{a} | {b}" for a in query for b in text]
 
 
 def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
     """A decision tree on the numbers of characters and of words of the text, and of the first text
     of a pair.
     """
-    train, test = (
-        np.array(
-            [[len(d.text), len(d.text.split()), len(d.query), len(d.query.split())] for d in part],
-            np.float64,
-        )
-        for part in (data.train, data.test)
-    )
-    kept = _sample(len(train), seed)
-    train, truth = (
-        train[kept],
-        np.array([[label in data.train[i].labels for label in data.labels] for i in kept]),
-    )
+    rows = _sample(len(data.train), seed)
+    documents = [data.train[row] for row in rows]
+    train, test = _lengths(documents), _lengths(data.test)
+    truth = np.array([[label in d.labels for label in data.labels] for d in documents])
     aside = np.arange(len(train)) % _FOLD == 0
     leaves = LEAVES[-1]
     if aside.any() and not aside.all():
@@ -184,9 +195,17 @@ def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
         ]
         scores = [f1_score(truth[aside], tree, average="macro", zero_division=0) for tree in trees]
         leaves = LEAVES[int(np.argmax(scores))]
-    rows = _tree(train, truth, test, seed, leaves, single=single)
+    answers = _tree(train, truth, test, seed, leaves, single=single)
     description = "a decision tree on the numbers of characters and words"
-    return Baseline(LENGTH, description, [chosen(data.labels, data.test, rows.tolist())])
+    return Baseline(LENGTH, description, [chosen(data.labels, data.test, answers.tolist())])
+
+
+def _lengths(documents: Sequence[Document]) -> FloatArray:
+    """(documents, 4): characters and words of the text and of the first text of a pair."""
+    rows = [
+        (len(d.text), len(d.text.split()), len(d.query), len(d.query.split())) for d in documents
+    ]
+    return np.array(rows, np.float64)
 
 
 def _tree(

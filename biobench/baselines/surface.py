@@ -37,12 +37,11 @@ def surface(documents: Sequence[Document]) -> GateCheck:
     best = min(moves, key=lambda name: (moves[name].bad, name), default=None)
     shifted = best is not None and edges.explains(share, moves[best])
     if best is not None:
-        verdict = ": offsets are shifted" if shifted else ""
-        only = "only " if shifted else ""
-        words += f", {only}{100 * moves[best].bad:.1f} % if all were moved {best}{verdict}"
+        figure = f"{100 * moves[best].bad:.1f} % if all were moved {best}"
+        words += f", only {figure}: offsets are shifted" if shifted else f", {figure}"
     if meant is not None:
         words += f"; {meant}"
-    unreachable = sum(len(part) for d in documents for part in edges.unreachable(d))
+    unreachable = sum(len(mentions) for d in documents for mentions in edges.unreachable(d))
     far = share.mentions > 0 and unreachable >= MOST * share.mentions
     if far:
         words += f"; {unreachable} mentions begin or end inside a word or with white space"
@@ -51,12 +50,12 @@ def surface(documents: Sequence[Document]) -> GateCheck:
 
 def dropped_gold(documents: Sequence[Document]) -> list[GateCheck]:
     """Whether decoding drops mentions; nothing is asked where it drops none."""
-    kept = sum(len(d.spans) for d in documents)
     dropped = sum(remark.finding == "dropped" for d in documents for remark in d.remarks)
     if not dropped:
         return []
-    words = f"{dropped} of {kept + dropped} mentions begin with I-, and their decoding drops them"
-    passed = dropped < MOST * (kept + dropped)
+    mentions = dropped + sum(len(d.spans) for d in documents)
+    words = f"{dropped} of {mentions} mentions begin with I-, and their decoding drops them"
+    passed = dropped < MOST * mentions
     return [GateCheck(name="dropped", passed=passed, words=words, flagged=passed)]
 
 
@@ -68,16 +67,12 @@ def _enough(share: edges.BadEdges, moved: edges.BadEdges) -> bool:
 def _moves(documents: Sequence[Document]) -> dict[str, edges.BadEdges]:
     """Bad edges after each move by characters and by tokens."""
     moves: dict[str, edges.BadEdges] = {}
-    for step in (-3, -2, -1, 1, 2, 3):
-        name = f"{abs(step)} character{'s' * (abs(step) > 1)} to the {_side(step)}"
-        moves[name] = edges.moved(documents, edges.shifted(step))
-    for step in (-1, 1):
-        moves[f"1 token to the {_side(step)}"] = edges.share_of(_by_tokens(documents, step))
+    for sign, side in ((-1, "left"), (1, "right")):
+        for number, noun in ((1, "character"), (2, "characters"), (3, "characters")):
+            shift = edges.shifted(sign * number)
+            moves[f"{number} {noun} to the {side}"] = edges.moved(documents, shift)
+        moves[f"1 token to the {side}"] = edges.share_of(_by_tokens(documents, sign))
     return moves
-
-
-def _side(step: int) -> str:
-    return "right" if step > 0 else "left"
 
 
 def _by_tokens(documents: Sequence[Document], step: int) -> Iterator[tuple[str, edges.Place]]:
@@ -85,6 +80,5 @@ def _by_tokens(documents: Sequence[Document], step: int) -> Iterator[tuple[str, 
     for document in documents:
         if document.tokens:
             words = Words.of(document)
-            for place in words.places(set(document.spans), step):
-                start, end, _ = words.span(place)
-                yield document.text, (start, end)
+            for moved in map(words.span, words.places(set(document.spans), step)):
+                yield document.text, (moved.start, moved.end)

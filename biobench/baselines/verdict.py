@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -33,10 +35,10 @@ from biobench.data.catalog import LoadedTask
 from biobench.data.checks.similar import same
 from biobench.data.hashing import task_hash
 from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
-from biobench.schema.document import TaskData
+from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS
 from biobench.schema.task import TaskSpec
-from biobench.score import GroupCounts, Scores, counts, oracle, score_task
+from biobench.score import counts, oracle, score_task
 from biobench.store.baselines import find_baseline, save_baseline
 from biobench.version import __version__
 
@@ -95,30 +97,18 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     spec = task.spec
     scored = baselines(spec, data)
     perfect = Baseline("oracle", "returns the gold", [oracle(data.test)])
-    policies = tuple(
-        PolicyScores(
-            name=b.name,
-            words=b.words,
-            kind="ceiling" if b is perfect else "floor",
-            draws=len(b.draws),
-            scores=_means(
-                [score_task(spec, data, data.test, predictions) for predictions in b.draws]
-            ),
-        )
-        for b in (*scored, perfect)
-    )
-    checks = [_check_oracle(spec, data, policies[-1].scores)]
+    best = _policy(spec, data, perfect, "ceiling")
+    policies = (*(_policy(spec, data, b, "floor") for b in scored), best)
+    checks = [_check_oracle(spec, data, best.scores)]
     if spec.is_ner:
-        seen = [*data.train, *data.test]
-        checks += [surface(seen), *dropped_gold(seen)]
-    fresh, overlap = (data, []) if spec.gate.expect == "chance" else _without_known(data)
+        documents = [*data.train, *data.test]
+        checks += [surface(documents), *dropped_gold(documents)]
+    fresh = data
+    if spec.gate.expect != "chance":
+        fresh, overlap = _without_known(data)
+        checks += overlap
     tested, note = _units(fresh)
-    ids = {d.id for d in tested.test}
-    asked = [
-        b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws])
-        for b in scored
-    ]
-    checks += overlap
+    asked = [_restricted(b, tested.test) for b in scored]
     checks += [
         check.model_copy(update={"words": check.words + note})
         for check in _check_text(spec, tested, asked)
@@ -151,10 +141,27 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     )
 
 
-def _means(scores: Sequence[Scores]) -> dict[str, float]:
-    return {
-        name: math.fsum(s.values[name] for s in scores) / len(scores) for name in scores[0].values
-    }
+def _policy(
+    spec: TaskSpec, data: TaskData, baseline: Baseline, kind: Literal["floor", "ceiling"]
+) -> PolicyScores:
+    """The baseline's scores on the test split, means over its draws."""
+    scores = [score_task(spec, data, data.test, draw).values for draw in baseline.draws]
+    means = {name: math.fsum(s[name] for s in scores) / len(scores) for name in scores[0]}
+    return PolicyScores(
+        name=baseline.name, words=baseline.words, kind=kind, draws=len(scores), scores=means
+    )
+
+
+def _restricted(baseline: Baseline, documents: Sequence[Document]) -> Baseline:
+    """The baseline on these test documents alone."""
+    ids = {d.id for d in documents}
+    draws = [[p for p in draw if p.document in ids] for draw in baseline.draws]
+    return baseline._replace(draws=draws)
+
+
+def _with_test(data: TaskData, documents: list[Document]) -> TaskData:
+    """The data with these test documents; labels with gold stay those of the whole split."""
+    return replace(data, documents=data.documents | {"test": documents})
 
 
 def _units(data: TaskData) -> tuple[TaskData, str]:
@@ -164,15 +171,11 @@ def _units(data: TaskData) -> tuple[TaskData, str]:
     groups, documents = len({d.group for d in data.test}), len(data.test)
     if groups >= UNITS:
         return data, ""
-    apart = replace(
-        data, documents=data.documents | {"test": [replace(d, group=d.id) for d in data.test]}
-    )
+    by_document = _with_test(data, [replace(d, group=d.id) for d in data.test])
     if documents < UNITS:
-        return apart, f"; {documents} test documents cannot show it, the gate needs {UNITS}"
-    return (
-        apart,
-        f"; by documents, as {groups} test group{'s are' if groups > 1 else ' is'} too few",
-    )
+        return by_document, f"; {documents} test documents cannot show it, the gate needs {UNITS}"
+    noun = "group is" if groups == 1 else "groups are"
+    return by_document, f"; by documents, as {groups} test {noun} too few"
 
 
 def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
@@ -182,27 +185,25 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     What was learned by heart shows nothing of what a text says. Too few other documents are all of
     the data and fail.
     """
-    total, patients = len(data.test), {d.group for d in data.train}
+    total, train_groups = len(data.test), {d.group for d in data.train}
     copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
-    groups = {place for place, d in enumerate(data.test) if d.group in patients}
-    parts = [f"{len(copies)} occur verbatim in training"] if copies else []
-    parts += (
-        [f"{len(groups)} are of groups (patients, articles) that training has too"]
-        if groups
-        else []
-    )
-    if not parts:
+    shared = {number for number, d in enumerate(data.test) if d.group in train_groups}
+    findings = []
+    if copies:
+        findings.append(f"{len(copies)} occur verbatim in training")
+    if shared:
+        findings.append(f"{len(shared)} are of groups (patients, articles) that training has too")
+    if not findings:
         return data, []
-    words = f"of {total} test documents {', '.join(parts)}"
-    rest = [d for place, d in enumerate(data.test) if place not in copies | groups]
-    if len(rest) < UNITS:
+    words = f"of {total} test documents {', '.join(findings)}"
+    fresh = [d for number, d in enumerate(data.test) if number not in copies | shared]
+    if len(fresh) < UNITS:
         words += f"; of the others at least {UNITS} are needed"
         return data, [GateCheck(name="overlap", passed=False, words=words)]
-    words += f"; the text is tested on the other {len(rest)}"
-    flagged = bool(groups) or total - len(rest) > FLAGGED * total
-    # labels with gold stay those of the whole split
-    fresh = replace(data, documents=data.documents | {"test": rest})
-    return fresh, [GateCheck(name="overlap", passed=True, words=words, flagged=flagged)]
+    words += f"; the text is tested on the other {len(fresh)}"
+    flagged = bool(shared) or total - len(fresh) > FLAGGED * total
+    check = GateCheck(name="overlap", passed=True, words=words, flagged=flagged)
+    return _with_test(data, fresh), [check]
 
 
 def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> GateCheck:
@@ -225,71 +226,75 @@ def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> G
 
 def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> list[GateCheck]:
     """Whether the text says something of the labels, as far as `gate.expect` says it should."""
-    kind, reader = KINDS[spec.type], scored[-1]
+    metric = "macro F1" if KINDS[spec.type].counted else spec.metric.primary
+    answers: list[tuple[str, str, Tested]] = []
+    for name, baseline, opponent in _questions(spec, scored):
+        tested = _tested(spec, data, baseline, opponent)
+        rival = "itself with its predictions permuted among the documents"
+        if opponent is not None:
+            rival = opponent.name
+        figures = f"{100 * tested.observed:.1f} against {100 * tested.opponent:.1f}"
+        answers.append((name, f"{baseline.name} and {rival}: {metric} {figures}", tested))
+    if spec.is_ner and len(data.gold_labels) > 1:
+        reader = scored[-1]
+        types = types_beat_permuted(data.test, reader.draws[0], SEED)
+        if types is not None:
+            words = (
+                f"{100 * types.observed:.1f} % of the types are right where {reader.name} finds a "
+                f"mention, "
+                f"{100 * types.opponent:.1f} % with types permuted among them"
+            )
+            answers.append(("beats permuted types", words, types))
+    bound = ALPHA / len(answers)
+    return [_judged(spec, name, words, tested, bound) for name, words, tested in answers]
+
+
+def _questions(
+    spec: TaskSpec, scored: Sequence[Baseline]
+) -> list[tuple[str, Baseline, Baseline | None]]:
+    """(name of the check, a baseline, the one that it is to beat; None: itself permuted)."""
+    *rivals, reader = scored
+    if spec.gate.expect == "chance":
+        # Only the permuted test asks for the text alone; a constant loses in macro F1 even to
+        # guessing.
+        by_length = [b for b in rivals if b.name == LENGTH]
+        return [*((f"chance: {b.name}", b, None) for b in by_length), ("chance", reader, None)]
+    constant = [b for b in rivals if KINDS[spec.type].counted and len(b.draws) == 1]
+    return [
+        *((f"beats {b.name}", reader, b) for b in constant),
+        ("beats permuted", reader, None),
+    ]
+
+
+def _tested(
+    spec: TaskSpec, data: TaskData, baseline: Baseline, opponent: Baseline | None
+) -> Tested:
+    """Whether a baseline beats another one, or, without one, itself permuted."""
+    predictions = baseline.draws[0]
     evaluated = np.array([label in set(data.gold_labels) for label in data.labels])
-    metric = "macro F1" if kind.counted else spec.metric.primary
-    rows: list[tuple[str, str, Tested]] = []
-
-    def counted(b: Baseline) -> GroupCounts:
-        return counts(type=spec.type, labels=data.labels, gold=data.test, predictions=b.draws[0])
-
-    def ask(name: str, b: Baseline, other: Baseline | None = None) -> None:
-        """Whether `b` beats another baseline, or, without one, itself permuted."""
-        if other is not None:
-            t = beats(counted(b), counted(other), evaluated, SEED)
-        elif kind.counted:
-            t = beats_permuted(
-                data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner
-            )
-        else:
-            t = beats_permuted_score(
-                b.draws[0],
-                lambda moved: score_task(spec, data, data.test, moved).values[metric],
-                SEED,
-            )
-        opponent = (
-            "itself with its predictions permuted among the documents"
-            if other is None
-            else other.name
-        )
-        rows.append(
-            (
-                name,
-                f"{b.name} and {opponent}: {metric} {100 * t.observed:.1f} against "
-                f"{100 * t.other:.1f}",
-                t,
-            )
+    if opponent is not None:
+        count = partial(counts, type=spec.type, labels=data.labels, gold=data.test)
+        sides = count(predictions=predictions), count(predictions=opponent.draws[0])
+        return beats(*sides, evaluated, SEED)
+    if KINDS[spec.type].counted:
+        return beats_permuted(
+            data.test, predictions, data.labels, evaluated, SEED, mentions=spec.is_ner
         )
 
-    for b in scored[:-1]:
-        if spec.gate.expect != "chance" and kind.counted and len(b.draws) == 1:
-            ask(f"beats {b.name}", reader, b)
-        elif spec.gate.expect == "chance" and b.name == LENGTH:
-            # Only the permuted test asks for the text alone; a constant loses in macro F1 even to
-            # guessing.
-            ask(f"chance: {b.name}", b)
-    ask("chance" if spec.gate.expect == "chance" else "beats permuted", reader)
-    types = (
-        types_beat_permuted(data.test, reader.draws[0], SEED)
-        if spec.is_ner and len(data.gold_labels) > 1
-        else None
-    )
-    if types is not None:
-        words = (
-            f"{100 * types.observed:.1f} % of the types are right where {reader.name} finds a "
-            f"mention, "
-            f"{100 * types.other:.1f} % with types permuted among them"
-        )
-        rows.append(("beats permuted types", words, types))
-    checks = []
-    for name, words, t in rows:
-        passed, note = t.significant, "" if t.significant else f", must be below {ALPHA}"
-        if spec.gate.expect == "chance":
-            bound = ALPHA / len(rows)
-            passed, note = t.p >= bound, f", must not be below {bound:.2g}"
-        elif spec.gate.expect == "beyond_words":
-            passed, note = True, "; not asked, as the answers lie beyond counted words"
-        checks.append(
-            GateCheck(name=name, passed=passed, words=f"{words} (p = {t.p:.3f}){note}", p=t.p)
-        )
-    return checks
+    def score(moved: Sequence[Prediction]) -> float:
+        return score_task(spec, data, data.test, moved).values[spec.metric.primary]
+
+    return beats_permuted_score(predictions, score, SEED)
+
+
+def _judged(spec: TaskSpec, name: str, words: str, tested: Tested, bound: float) -> GateCheck:
+    """The answer to a question. bound: of p, where the text must say nothing."""
+    passed, note = tested.significant, ""
+    if spec.gate.expect == "chance":
+        passed, note = tested.p >= bound, f", must not be below {bound:.2g}"
+    elif spec.gate.expect == "beyond_words":
+        passed, note = True, "; not asked, as the answers lie beyond counted words"
+    elif not passed:
+        note = f", must be below {ALPHA}"
+    answer = f"{words} (p = {tested.p:.3f}){note}"
+    return GateCheck(name=name, passed=passed, words=answer, p=tested.p)

@@ -37,14 +37,13 @@ class Words:
         """The spans that begin and end with a word, as word positions, moved by `step` words; the
         others, and those that would leave the document, are skipped.
         """
-        first = {start: i + step for i, (start, _) in enumerate(self.offsets)}
-        last = {end: i + 1 + step for i, (_, end) in enumerate(self.offsets)}
-        on_words = [
-            (first[s.start], last[s.end], s.label)
-            for s in spans
-            if s.start in first and s.end in last
+        begins = {start: i + step for i, (start, _) in enumerate(self.offsets)}
+        ends = {end: i + 1 + step for i, (_, end) in enumerate(self.offsets)}
+        on_words = [s for s in spans if s.start in begins and s.end in ends]
+        moved = [(begins[s.start], ends[s.end], s.label) for s in on_words]
+        return [
+            (begin, end, label) for begin, end, label in moved if begin >= 0 and end <= len(self)
         ]
-        return [place for place in on_words if place[0] >= 0 and place[1] <= len(self)]
 
     def span(self, place: Place) -> Span:
         """Back to characters."""

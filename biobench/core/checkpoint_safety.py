@@ -73,8 +73,10 @@ def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
         if not _names_weights(shard, suffix) or (
             downloaded and not (path.parent / shard).is_file()
         ):
-            what = f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder"
-            raise ModelError(what, hint=hint, file=path)
+            message = (
+                f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder"
+            )
+            raise ModelError(message, hint=hint, file=path)
 
 
 def check_links(folder: Path, pattern: str = "*") -> None:
@@ -84,13 +86,11 @@ def check_links(folder: Path, pattern: str = "*") -> None:
     pattern: which files are looked at; those of folders inside too with ``**/*``.
     """
     home = folder.resolve()
-    allowed = (
-        [home, (home.parent.parent / "blobs").resolve()]
-        if home.parent.name == "snapshots"
-        else [home]
-    )
+    allowed = [home]
+    if home.parent.name == "snapshots":
+        allowed.append((home.parent.parent / "blobs").resolve())
     for path in folder.glob(pattern):
-        if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
+        if path.is_symlink() and not any(map(path.resolve().is_relative_to, allowed)):
             hint = "copy the file itself into the folder"
             raise ModelError("is a link that leaves the model's folder", hint=hint, file=path)
 
@@ -110,8 +110,8 @@ def _read_json(path: Path, called: str) -> dict[str, Any]:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
-        what = f"the {called} cannot be read: it is no JSON ({type(error).__name__})"
-        raise ModelError(what, hint=hint, file=path) from error
+        message = f"the {called} cannot be read: it is no JSON ({type(error).__name__})"
+        raise ModelError(message, hint=hint, file=path) from error
     if not isinstance(fields, dict):
         raise ModelError(f"the {called} cannot be read: it holds no mapping", hint=hint, file=path)
     return fields
@@ -129,20 +129,30 @@ def _check_config(path: Path) -> None:
     fields = _read_json(path, "config")
     hint = "save the model again with save_pretrained, or correct the value"
     classes = fields.get("architectures")
-    if classes is not None and not _is_texts(classes):
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
         raise ModelError("architectures is not a list of names", hint=hint, file=path)
     weights = fields.get("transformers_weights")
-    known = any(_names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json"))
-    if weights is not None and not known:
-        what = f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
-        raise ModelError(what, hint="leave it out, and call the file model.safetensors", file=path)
+    is_file = any(
+        _names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json")
+    )
+    if weights is not None and not is_file:
+        message = (
+            f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
+        )
+        raise ModelError(
+            message, hint="leave it out, and call the file model.safetensors", file=path
+        )
     for name, number in _numbers(fields):
-        most = MOST_NUMBER
-        most = MOST_LAYERS if "layer" in name else most
-        most = MOST_LABELS if "num_labels" in name else most
-        if number > most:
-            what = f"{name[:80]} is {number:.3g}, at most {most:,} is taken"
-            raise ModelError(what, hint=hint, file=path)
+        limit = MOST_NUMBER
+        if "num_labels" in name:
+            limit = MOST_LABELS
+        elif "layer" in name:
+            limit = MOST_LAYERS
+        if number > limit:
+            message = f"{name[:80]} is {number:.3g}, at most {limit:,} is taken"
+            raise ModelError(message, hint=hint, file=path)
 
 
 def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -156,20 +166,16 @@ def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
                 yield name, value
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
 def _check_added(path: Path) -> None:
     """Refuse a file that names more tokens than any tokenizer adds."""
     if not path.is_file():
         return
     fields = _read_json(path, "list of tokens")
     groups = [fields, *(value for value in fields.values() if isinstance(value, list | dict))]
-    most = max(map(len, groups))
-    if most > MOST_ADDED:
-        what = f"names {most:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
-        raise ModelError(what, hint="keep those that texts hold", file=path)
+    added = max(map(len, groups))
+    if added > MOST_ADDED:
+        message = f"names {added:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
+        raise ModelError(message, hint="keep those that texts hold", file=path)
 
 
 def _check_tokenizer_config(path: Path) -> None:
@@ -180,12 +186,12 @@ def _check_tokenizer_config(path: Path) -> None:
     hint = "save the tokenizer again with save_pretrained"
     for name, harmless in (("fast_tokenizer_files", ["tokenizer.json"]), ("init_inputs", [])):
         if fields.get(name) not in (None, harmless):
-            what = f"{name} names files of its own: {str(fields[name])[:80]!r}"
-            raise ModelError(what, hint=hint, file=path)
+            message = f"{name} names files of its own: {str(fields[name])[:80]!r}"
+            raise ModelError(message, hint=hint, file=path)
     limit = fields.get("model_max_length")
     if limit is not None and not isinstance(limit, int | float):
-        what = f"model_max_length is {str(limit)[:80]!r}, not a number"
-        raise ModelError(what, hint=hint, file=path)
+        message = f"model_max_length is {str(limit)[:80]!r}, not a number"
+        raise ModelError(message, hint=hint, file=path)
 
 
 def pickle_allowed(name: str) -> bool:
@@ -214,10 +220,9 @@ def only_safetensors(checkpoint: str | Path, name: str | None = None) -> bool | 
     with pickled weights alone.
     """
     folder = Path(checkpoint)
-    is_folder = folder.is_dir()
-    if name is None:
-        name = folder.resolve().name if is_folder else str(checkpoint)
-    if is_folder:
-        check_pickle(folder, name)
-    either = pickle_allowed(name) and not (is_folder and any(folder.glob("*.safetensors")))
+    if not folder.is_dir():
+        return None if pickle_allowed(name or str(checkpoint)) else True
+    name = name or folder.resolve().name
+    check_pickle(folder, name)
+    either = pickle_allowed(name) and not any(folder.glob("*.safetensors"))
     return None if either else True

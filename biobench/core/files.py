@@ -37,12 +37,12 @@ def cannot_write(path: Path, error: OSError, place: str = RESULTS) -> StoreError
     """The operating system's refusal as one line with its remedy. place: the option or argument
     that names the path.
     """
-    what, remedy = f"cannot be written: {error.strerror or error}", "check the path"
+    message, remedy = f"cannot be written: {error.strerror or error}", "check the path"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        what, remedy = "the disk is full", "free space"
+        message, remedy = "the disk is full", "free space"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         remedy = "check the folder's permissions"
-    return StoreError(what, hint=f"{remedy}, or choose another {place}", file=path)
+    return StoreError(message, hint=f"{remedy}, or choose another {place}", file=path)
 
 
 @contextmanager
@@ -65,8 +65,8 @@ def temporary_name(path: Path) -> Path:
     """A new name in the folder of `path` for the file that replaces it; names this process, for
     `remove_stale`.
     """
-    writer = this_process()
-    return path.with_name(f".{path.name}.{writer and writer + '.'}{secrets.token_hex(6)}{_SUFFIX}")
+    parts = (path.name, this_process(), secrets.token_hex(6))
+    return path.with_name(f".{'.'.join(filter(None, parts))}{_SUFFIX}")
 
 
 def folder_time(folder: Path) -> float:
@@ -173,20 +173,30 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
 
     Raises StoreError.
     """
-    for path in folder.glob(f".*{_SUFFIX}" if name is None else f".{glob.escape(name)}.*{_SUFFIX}"):
+    names = "*" if name is None else f"{glob.escape(name)}.*"
+    for path in folder.glob(f".{names}{_SUFFIX}"):
         try:
-            writer = _WRITER.search(path.name)
-            ended = None if writer is None else has_ended(writer[1])
-            if (
-                ended is None
-            ):  # of a process that cannot be asked for, the age decides, by the file system's clock
-                ended = abs(folder_time(folder) - path.stat().st_mtime) > STALE_SECONDS
-            if ended:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if not _is_stale(path):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         except FileNotFoundError:
             continue  # another process cleaned it first
         except OSError as error:
             raise cannot_write(path, error) from error
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether the process that wrote a temporary file has ended; of one that cannot be asked for,
+    the age decides, by the file system's clock.
+    """
+    writer = _WRITER.search(path.name)
+    ended = None if writer is None else has_ended(writer[1])
+    if ended is not None:
+        return ended
+    return abs(folder_time(path.parent) - path.stat().st_mtime) > STALE_SECONDS
 
 
 def read_regular(
@@ -204,11 +214,11 @@ def read_regular(
         with path.open("rb") as stream:
             content = stream.read() if most is None else stream.read(most + 1)
     except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise failure(what, hint="check the path and its permissions", file=path) from error
+        message = f"cannot be read: {error.strerror or error}"
+        raise failure(message, hint="check the path and its permissions", file=path) from error
     if most is not None and len(content) > most:
-        what = f"has more than the {most:,} bytes that are read of such a file"
-        raise failure(what, hint="check that it is the right file", file=path)
+        message = f"has more than the {most:,} bytes that are read of such a file"
+        raise failure(message, hint="check that it is the right file", file=path)
     return content
 
 
@@ -223,16 +233,14 @@ def inside(folder: Path, name: str, failure: type[BioBenchError] = StoreError) -
 
 def kind_of(mode: int) -> str:
     """What a file's mode says it is: file, folder, link, pipe, socket or device."""
-    kinds = (
-        ("file", stat.S_ISREG),
-        ("folder", stat.S_ISDIR),
-        ("link", stat.S_ISLNK),
-        ("pipe", stat.S_ISFIFO),
-    )
-    return next(
-        (name for name, is_kind in kinds if is_kind(mode)),
-        "socket" if stat.S_ISSOCK(mode) else "device",
-    )
+    kinds = {
+        stat.S_IFREG: "file",
+        stat.S_IFDIR: "folder",
+        stat.S_IFLNK: "link",
+        stat.S_IFIFO: "pipe",
+        stat.S_IFSOCK: "socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "device")
 
 
 def canonical(value: Any) -> str:

@@ -71,9 +71,9 @@ def _end_in_time(request: Any) -> None:
     """Bounds each wait of a request that has no bound of its own."""
     from huggingface_hub import constants
 
-    seconds = (
-        constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
-    )
+    seconds = _PATIENCE
+    if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ:
+        seconds = constants.HF_HUB_DOWNLOAD_TIMEOUT
     waits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
     request.extensions["timeout"] = {
         name: seconds if wait is None else wait for name, wait in waits.items()
@@ -81,14 +81,11 @@ def _end_in_time(request: Any) -> None:
 
 
 def explain(
-    error: BaseException, name: str, kind: RepositoryKind = "model", revision: str | None = None
+    error: BaseException, name: str, kind: RepositoryKind, revision: str | None
 ) -> tuple[str, str]:
     """(what is wrong with this repository, what to do), for one of the `client_errors`."""
-    from huggingface_hub import constants
     from huggingface_hub import errors as hub
 
-    page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
-    response = getattr(error, "response", None)
     if isinstance(error, getattr(hub, "IncompleteSnapshotError", ())):  # older clients have none
         return (
             "only a part of it is in the cache",
@@ -98,56 +95,70 @@ def explain(
         cause = error.__cause__
         if cause is not None and getattr(cause, "response", None) is not None:
             return explain(cause, name, kind, revision)
-        silent = cause is None or isinstance(cause, hub.OfflineModeIsEnabled)
-        why = (
-            "the hub was not asked (--offline or HF_HUB_OFFLINE)"
-            if silent
-            else "the hub cannot be reached"
-        )
-        what = (
-            "it is neither a local folder nor in the cache"
-            if kind == "model"
-            else "it is not in the cache"
-        )
-        return f"{what}, and {why}", "check the name, or download it where there is a network"
+        return _not_in_cache(kind, cause)
+    response = getattr(error, "response", None)
     if response is None:
-        if isinstance(error, hub.HFValidationError):
-            return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
-        if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
-            return first_line(
-                error
-            ), "repeat the command: complete files are kept, this one is downloaded again"
-        return (
-            f"the connection broke off: {first_line(error)}",
-            "check the network and run the same again",
-        )
+        return _unanswered(error)
+    return _refused(error, response, name, kind, revision)
+
+
+def _not_in_cache(kind: RepositoryKind, cause: BaseException | None) -> tuple[str, str]:
+    """Of a file that the cache lacks. cause: why the hub did not give it; None: it was not
+    asked."""
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    absent = "it is not in the cache"
+    if kind == "model":
+        absent = "it is neither a local folder nor in the cache"
+    reason = "the hub cannot be reached"
+    if cause is None or isinstance(cause, OfflineModeIsEnabled):
+        reason = "the hub was not asked (--offline or HF_HUB_OFFLINE)"
+    return f"{absent}, and {reason}", "check the name, or download it where there is a network"
+
+
+def _unanswered(error: BaseException) -> tuple[str, str]:
+    """Of a request to which the hub gave no answer."""
+    from huggingface_hub.errors import HFValidationError
+
+    line = first_line(error)
+    if isinstance(error, HFValidationError):
+        return f"it is no repository's id: {line}", "an id is owner/name"
+    if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
+        return line, "repeat the command: complete files are kept, this one is downloaded again"
+    return f"the connection broke off: {line}", "check the network and run the same again"
+
+
+def _refused(
+    error: BaseException, response: Any, name: str, kind: RepositoryKind, revision: str | None
+) -> tuple[str, str]:
+    """Of a request that the hub answered with an error."""
+    from huggingface_hub import constants
+    from huggingface_hub import errors as hub
+
+    folder = "datasets/" if kind == "dataset" else ""
+    page = f"{constants.ENDPOINT}/{folder}{name}"
     status, with_token = int(response.status_code), "authorization" in response.request.headers
     if isinstance(error, hub.GatedRepoError):
         if with_token:
-            return (
-                "it is gated, and the account of your token has no access",
-                f"ask for access at {page} with it",
-            )
+            no_access = "it is gated, and the account of your token has no access"
+            return no_access, f"ask for access at {page} with it"
         return "it is gated, and no token was sent", f"accept its terms at {page}, then {_LOGIN}"
     if isinstance(error, hub.RevisionNotFoundError):
         return f"it has no revision '{revision}'", f"name a branch, a tag or a commit of {page}"
     if isinstance(error, hub.RepositoryNotFoundError):
-        who = "your token may not read it" if with_token else "is private, and no token was sent"
-        return f"it does not exist, or {who}", f"check the id; for a private one {_LOGIN}"
+        reason = "your token may not read it" if with_token else "is private, and no token was sent"
+        return f"it does not exist, or {reason}", f"check the id; for a private one {_LOGIN}"
     if status == 401:
-        what = (
-            "the hub does not know your token"
-            if with_token
-            else "the hub wants a token, and none was sent"
-        )
-        return what, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
+        message = "the hub wants a token, and none was sent"
+        if with_token:
+            message = "the hub does not know your token"
+        return message, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
     if status == 403:
         reason = first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
         return f"the hub forbids it: {reason}", "check the rights of your token"
-    return (
-        f"the hub answers {status}",
-        "try again later; whole files are kept" if status >= 429 else f"look at {page}",
-    )
+    if status >= 429:
+        return f"the hub answers {status}", "try again later; whole files are kept"
+    return f"the hub answers {status}", f"look at {page}"
 
 
 def damage(path: Path, sha256: str | None = None) -> str | None:
@@ -166,14 +177,14 @@ def damage(path: Path, sha256: str | None = None) -> str | None:
         actual = {_digest(path, "sha1", b"blob %d\0" % path.stat().st_size), _digest(path, "sha1")}
     else:
         return None
-    return (
-        None if name in actual else f"its content is {sorted(actual)[0]}, the hub announced {name}"
-    )
+    if name in actual:
+        return None
+    return f"its content is {sorted(actual)[0]}, the hub announced {name}"
 
 
-def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:
+def _digest(path: Path, algorithm: str, header: bytes = b"") -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.new(algorithm, before)).hexdigest()
+        return hashlib.file_digest(stream, lambda: hashlib.new(algorithm, header)).hexdigest()
 
 
 def cached_commit(name: str, revision: str) -> str | None:

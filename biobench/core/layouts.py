@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
 
 
 def layout_hint(source: str | Path, otherwise: str) -> str:
@@ -34,7 +34,7 @@ def _is_checkpoint(folder: Path) -> bool:
     """Whether a config and weights are there; a pooling layer has a config alone."""
     if not (folder / "config.json").is_file():
         return False
-    return folder.name == "model" or any(any(folder.glob(pattern)) for pattern in _WEIGHTS)
+    return folder.name == "model" or any(any(folder.glob(pattern)) for pattern in WEIGHTS)
 
 
 def _merge(folder: Path) -> str:

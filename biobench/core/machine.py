@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from biobench.core.processes import system_text
 from biobench.core.threads import memory_left
 from biobench.errors import UsageError
 
@@ -91,8 +92,8 @@ def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo"
     """
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    known = [_field(meminfo, "MemAvailable:"), memory_left()]
-    return min((amount for amount in known if amount is not None), default=None)
+    amounts = (_field(meminfo, "MemAvailable"), memory_left())
+    return min((amount for amount in amounts if amount is not None), default=None)
 
 
 def reset_peak_memory(device: torch.device) -> None:
@@ -112,17 +113,14 @@ def peak_memory_bytes(device: torch.device) -> int:
     """Peak since the last reset: allocated on CUDA, resident on the CPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
-    peak = _field(Path("/proc/self/status"), "VmHWM:")
+    peak = _field(Path("/proc/self/status"), "VmHWM")
     return peak if peak is not None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _field(file: Path, name: str) -> int | None:
     """A line `name: N kB` of a file of the kernel, in bytes."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), None)
+    match = re.search(rf"^{name}:\s+(\d+) kB", system_text(file), re.MULTILINE)
+    return None if match is None else int(match[1]) * 1024
 
 
 def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:

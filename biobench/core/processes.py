@@ -49,26 +49,25 @@ def has_ended(process: str) -> bool | None:
 @cache
 def _place() -> str:
     """Of this boot and of the namespaces of process numbers and of the clock since boot."""
-    spaces = [
-        path
-        for path in (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time"))
-        if path.is_symlink()
-    ]
+    spaces = (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time"))
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        return hashlib.sha256("\n".join([boot, *map(os.readlink, spaces)]).encode()).hexdigest()[:8]
+        names = [boot, *(os.readlink(path) for path in spaces if path.is_symlink())]
     except OSError:
         return ""
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
 
 
 def _fields_of(number: int) -> list[str]:
     """What the system tells of a process behind its name; empty where it tells nothing."""
+    return system_text(Path(f"/proc/{number}/stat")).rpartition(")")[2].split()
+
+
+def system_text(file: Path) -> str:
+    """What the system tells in a file of its own, without blanks at the ends; empty where it tells
+    nothing.
+    """
     try:
-        return (
-            Path(f"/proc/{number}/stat")
-            .read_text(encoding="utf-8", errors="replace")
-            .rpartition(")")[2]
-            .split()
-        )
+        return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        return []
+        return ""

@@ -51,12 +51,12 @@ class StopFlag:
         # a background job of a shell ignores Ctrl-C, and so does a worker, whose parent hears it
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signals.append(signal.SIGINT)
-        before = [signal.signal(s, ask) for s in signals]
+        handlers = [signal.signal(s, ask) for s in signals]
         try:
             yield self
         finally:
             self.set = False
-            for s, handler in zip(signals, before, strict=True):
+            for s, handler in zip(signals, handlers, strict=True):
                 signal.signal(s, handler)
 
     @contextmanager

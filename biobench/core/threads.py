@@ -15,9 +15,13 @@ and on a busy machine threads sleep at once.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 from pathlib import Path
+
+from biobench.core.processes import system_text
 
 SPINS = 1000
 """Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores,
@@ -26,6 +30,8 @@ measured.
 BUSY = 0.75
 """Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
 GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_GROUP = re.compile(r"^0::/*(.*)$", re.MULTILINE)
+_DROPPED = re.compile(r"^inactive_file (\d+)$", re.MULTILINE)
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
@@ -58,11 +64,11 @@ def usable_cpus() -> int:
     """CPUs that this process may use, at least 1: its affinity, and no more than its quota rounded
     up.
     """
-    allowed = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    allowed = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
     limit = cpu_quota()
-    return max(1, min(allowed, -int(-limit // 1))) if limit is not None else allowed
+    return allowed if limit is None else max(1, min(allowed, math.ceil(limit)))
 
 
 def machine_load() -> float | None:
@@ -81,7 +87,7 @@ def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:
     """
     granted = []
     for folder in _levels(groups, root):
-        amount, _, period = _text(folder / "cpu.max").partition(" ")
+        amount, _, period = system_text(folder / "cpu.max").partition(" ")
         if amount.isdecimal() and period.isdecimal() and int(amount) * int(period):
             granted.append(int(amount) / int(period))
     return min(granted, default=None)
@@ -94,32 +100,19 @@ def memory_left(groups: Path = GROUPS, root: Path = ROOT) -> int | None:
     What the group uses counts without the file pages that the kernel drops first when memory runs
     short.
     """
-    left = []
+    rooms = []
     for folder in _levels(groups, root):
-        limits = [
-            int(text)
-            for name in ("max", "high")
-            if (text := _text(folder / f"memory.{name}")).isdecimal()
-        ]
-        used = _text(folder / "memory.current")
-        if limits and used.isdecimal():
-            rows = [line.partition(" ") for line in _text(folder / "memory.stat").splitlines()]
-            dropped_first = next(
-                (int(size) for name, _, size in rows if name == "inactive_file"), 0
-            )
-            left.append(max(0, min(limits) - max(0, int(used) - dropped_first)))
-    return min(left, default=None)
+        limits = [system_text(folder / f"memory.{name}") for name in ("max", "high")]
+        limit = min((int(text) for text in limits if text.isdecimal()), default=None)
+        used = system_text(folder / "memory.current")
+        if limit is not None and used.isdecimal():
+            dropped = _DROPPED.search(system_text(folder / "memory.stat"))
+            droppable = int(dropped[1]) if dropped else 0
+            rooms.append(max(0, limit - max(0, int(used) - droppable)))
+    return min(rooms, default=None)
 
 
 def _levels(groups: Path, root: Path) -> list[Path]:
     """The folders of the process's group and of all above it; containers see theirs there."""
-    lines = [line for line in _text(groups).splitlines() if line.startswith("0::")]
-    paths = [Path(line.removeprefix("0::").lstrip("/")) for line in lines]
-    return [root / part for path in paths for part in (path, *path.parents)]
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+    paths = [Path(name) for name in _GROUP.findall(system_text(groups))]
+    return [root / level for path in paths for level in (path, *path.parents)]

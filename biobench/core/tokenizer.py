@@ -62,11 +62,9 @@ class ReadTokenizer(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
-def load_tokenizer(
-    source: str | Path, *, revision: str | None = None, trust_remote_code: bool = False
-) -> PreTrainedTokenizerBase:
+def load_tokenizer(source: str | Path, *, revision: str | None = None) -> PreTrainedTokenizerBase:
     """The tokenizer of a checkpoint (hub id or folder); see `read_tokenizer`."""
-    return _read(source, revision, trust_remote_code).tokenizer
+    return _read(source, revision, trust_remote_code=False).tokenizer
 
 
 def read_tokenizer(
@@ -100,9 +98,8 @@ def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> 
     # own code and transformers' converters raise anything, and the file may be read all the same.
     except Exception as raised:
         library, error = None, raised
-    if _made_by_code(source, revision, library, trust_remote_code):
-        file = None
-    else:
+    file = None
+    if not _made_by_code(source, revision, library, trust_remote_code):
         file = _file(source, FILE, revision)
     if library is None and file is None:
         raise _not_loaded(source, error) from error
@@ -149,10 +146,9 @@ def _compared(
 
     error: why the library has none.
     """
-    where: dict[str, Any] = {"revision": revision}
     try:
         by_file: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
-            str(source), **where
+            str(source), revision=revision or "main"
         )
     except Exception as damage:  # not narrower: the bare class, as above
         raise _not_loaded(source, error or damage) from damage

@@ -89,10 +89,10 @@ def _limit(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     size = Path("/proc/self/statm")  # macOS has none, and does not limit address space
     if size.is_file():
-        most = int(size.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + memory
+        allowed = int(size.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + memory
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         bounds = [bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY]
-        resource.setrlimit(resource.RLIMIT_AS, (min([most, *bounds]), hard))
+        resource.setrlimit(resource.RLIMIT_AS, (min([allowed, *bounds]), hard))
     seconds = math.ceil(time.process_time()) + SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Any
 
 _SAMPLED = 2_000
@@ -23,8 +24,7 @@ _SETTINGS = {"capital letters": '"do_lower_case": false', "accents": '"strip_acc
 
 def sampled_texts(tokenizer: Any) -> list[str]:
     """Texts made of entries of the vocabulary, evenly spaced by id."""
-    words = sampled_words(tokenizer)
-    return [" ".join(words[at : at + _TOGETHER]) for at in range(0, len(words), _TOGETHER)]
+    return _joined(sampled_words(tokenizer))
 
 
 def sampled_words(tokenizer: Any) -> list[str]:
@@ -69,16 +69,15 @@ def unreachable(tokenizer: Any, *, by_file: bool) -> list[str]:
 
 def _read_back(tokenizer: Any, words: list[str]) -> str:
     """The text of the ids that the tokenizer gives for these words, without special tokens."""
-    texts = [" ".join(words[at : at + _TOGETHER]) for at in range(0, len(words), _TOGETHER)]
-    rows = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+    rows = tokenizer(_joined(words), add_special_tokens=False, verbose=False)["input_ids"]
     special = set(tokenizer.all_special_ids)
-    pieces = [
-        tokenizer.convert_ids_to_tokens(number)
-        for row in rows
-        for number in row
-        if number not in special
-    ]
-    return str(tokenizer.convert_tokens_to_string(pieces))
+    ids = [number for number in chain.from_iterable(rows) if number not in special]
+    return str(tokenizer.convert_tokens_to_string(tokenizer.convert_ids_to_tokens(ids)))
+
+
+def _joined(words: list[str]) -> list[str]:
+    """The words as texts of `_TOGETHER` words."""
+    return [" ".join(words[at : at + _TOGETHER]) for at in range(0, len(words), _TOGETHER)]
 
 
 def _remedy(tokenizer: Any, kind: str, *, by_file: bool) -> str:

@@ -57,15 +57,15 @@ def steps_per_epoch(documents: int, batch_size: int) -> int:
 def cut_packed(indices: Sequence[int], lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Micro-batches of at most `budget` tokens, in the given order; a longer document stands
     alone."""
-    parts: list[list[int]] = []
+    batches: list[list[int]] = []
     used = budget + 1
     for index in indices:
         if used + lengths[index] > budget:
-            parts.append([])
+            batches.append([])
             used = 0
-        parts[-1].append(index)
+        batches[-1].append(index)
         used += lengths[index]
-    return parts
+    return batches
 
 
 def cut_padded(indices: Sequence[int], lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -87,12 +87,12 @@ def cut_padded(indices: Sequence[int], lengths: Sequence[int], budget: int) -> l
             total = cost[begin] + size + _CALL_COST
             if total < cost[end]:
                 cost[end], back[end] = total, begin
-    parts: list[list[int]] = []
+    batches: list[list[int]] = []
     end = n
     while end > 0:
-        parts.append([int(i) for i in ordered[back[end] : end]])
+        batches.append([int(i) for i in ordered[back[end] : end]])
         end = back[end]
-    return parts[::-1]
+    return batches[::-1]
 
 
 def inference_order(lengths: Sequence[int], budget: int, *, padded: bool) -> list[list[int]]:
@@ -101,10 +101,10 @@ def inference_order(lengths: Sequence[int], budget: int, *, padded: bool) -> lis
     ordered = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     if not padded:
         return cut_packed(ordered, lengths, budget)
-    parts: list[list[int]] = []
+    batches: list[list[int]] = []
     for index in ordered:
-        if parts and lengths[parts[-1][0]] * (len(parts[-1]) + 1) <= budget:
-            parts[-1].append(index)
+        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= budget:
+            batches[-1].append(index)
         else:
-            parts.append([index])
-    return parts
+            batches.append([index])
+    return batches

@@ -22,24 +22,26 @@ _FAR = 1 << 40
 """Words to a side on which nothing is cut."""
 
 
-def _margins(window: Encoded, first: Ints, last: Ints) -> Ints:
-    """(spans,) words between a span [first, last] and the nearer cut; -1 where the window does not
+def _margins(window: Encoded, begins: Ints, ends: Ints) -> Ints:
+    """(spans,) words between a span [begin, end] and the nearer cut; -1 where the window does not
     show it whole.
     """
     if len(window.words) == 0:
-        return np.full(len(first), -1, dtype=np.int64)
+        return np.full(len(begins), -1)
+    margins = np.full(len(begins), _FAR)
     low, high = int(window.words[0]), int(window.words[-1])
-    left = first - low if window.cut_left else np.full(len(first), _FAR)
-    right = high - last if window.cut_right else np.full(len(first), _FAR)
-    inside = (first >= low) & (last <= high)
-    return np.where(inside, np.minimum(left, right), -1)
+    if window.cut_left:
+        margins = np.minimum(margins, begins - low)
+    if window.cut_right:
+        margins = np.minimum(margins, high - ends)
+    return np.where((begins >= low) & (ends <= high), margins, -1)
 
 
-def deciding(windows: Sequence[Encoded], first: Ints, last: Ints) -> Ints:
-    """(spans,) index of the window that decides on each span of words [first, last]; -1 where none
+def deciding(windows: Sequence[Encoded], begins: Ints, ends: Ints) -> Ints:
+    """(spans,) index of the window that decides on each span of words [begin, end]; -1 where none
     shows it.
     """
-    margins = np.stack([_margins(w, first, last) for w in windows])
+    margins = np.stack([_margins(window, begins, ends) for window in windows])
     best = margins.argmax(axis=0)
     return np.where(margins.max(axis=0) >= 0, best, -1)
 
@@ -58,8 +60,8 @@ def merge_words(
     merged = np.zeros((len(words), rows[0].shape[1]), dtype=np.float32)
     for index, (window, values) in enumerate(zip(windows, rows, strict=True)):
         at = np.searchsorted(words, window.words)
-        mine = chosen[at] == index
-        merged[at[mine]] = values[mine]
+        decided = chosen[at] == index
+        merged[at[decided]] = values[decided]
     return Encoded(ids=np.zeros(0, np.int64), first=words, words=words, truncated=True), merged
 
 
@@ -67,20 +69,18 @@ def merge_spans(windows: Sequence[Encoded], window_spans: Sequence[PlacedSpans])
     """The spans that their deciding windows found. Spans are in units of the document."""
     if len(windows) == 1:
         return window_spans[0]
-    kept = []
+    decided = []
     for index, spans in enumerate(window_spans):
-        chosen = deciding(windows, spans[:, 0].astype(np.int64), spans[:, 1].astype(np.int64))
-        kept.append(spans[chosen == index])
-    return np.concatenate(kept)
+        begins, ends = spans[:, :2].T.astype(np.int64)
+        decided.append(spans[deciding(windows, begins, ends) == index])
+    return np.concatenate(decided)
 
 
 def merge_labels(
-    rows: Sequence[NDArray[np.float32]], how: Literal["max", "mean"]
+    rows: Sequence[NDArray[np.float32]], rule: Literal["max", "mean"]
 ) -> NDArray[np.float32]:
     """(labels,) scores of a document from those of its windows."""
     if len(rows) == 1:
         return rows[0]
-    stacked = np.stack(rows)
-    return np.asarray(
-        stacked.max(axis=0) if how == "max" else stacked.mean(axis=0), dtype=np.float32
-    )
+    merge = np.max if rule == "max" else np.mean
+    return np.asarray(merge(np.stack(rows), axis=0), dtype=np.float32)

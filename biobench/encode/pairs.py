@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from biobench.encode.tokens import Encoded
+from biobench.encode.tokens import Encoded, Ids, find_ids, ids_of
 from biobench.errors import ModelError
 from biobench.schema.document import Document
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Ids = list[int]
 Shorten = Literal["shorten_longer", "shorten_text"]
 """What is cut of a pair that is longer than the window."""
 
@@ -23,22 +22,22 @@ class PairForm(NamedTuple):
     """What a tokenizer puts before, between and after a pair of texts, and the token types of the
     five parts.
 
-    types: of before, first text, between, second text, after; None where the tokenizer gives none.
+    types: of prefix, first text, between, second text, suffix; None where the tokenizer gives none.
     """
 
-    before: Ids
+    prefix: Ids
     between: Ids
-    after: Ids
+    suffix: Ids
     types: tuple[Ids, int, Ids, int, Ids] | None
 
     @property
     def added(self) -> int:
         """Tokens besides the texts."""
-        return len(self.before) + len(self.between) + len(self.after)
+        return len(self.prefix) + len(self.between) + len(self.suffix)
 
     def ids(self, query: Ids, text: Ids) -> Ids:
         """The whole sequence."""
-        return [*self.before, *query, *self.between, *text, *self.after]
+        return [*self.prefix, *query, *self.between, *text, *self.suffix]
 
     def encoded(self, query: Ids, text: Ids, *, truncated: bool) -> Encoded:
         """The whole sequence, in which no words are looked for."""
@@ -55,18 +54,18 @@ class PairForm(NamedTuple):
         """The token type of each id of the sequence; empty where there are none."""
         if self.types is None:
             return []
-        before, query_type, between, text_type, after = self.types
+        prefix, query_type, between, text_type, suffix = self.types
         query_types, text_types = [query_type] * len(query), [text_type] * len(text)
-        return [*before, *query_types, *between, *text_types, *after]
+        return [*prefix, *query_types, *between, *text_types, *suffix]
 
 
 def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
     """How the tokenizer makes a pair of two texts. Raises ModelError where it makes none."""
     encoding = tokenizer("a", "b")
     ids = list(encoding["input_ids"])
-    query, text = _position(ids, ids_of(tokenizer, "a"), 0), None
+    query, text = find_ids(ids, ids_of(tokenizer, "a"), 0), None
     if query is not None:
-        text = _position(ids, ids_of(tokenizer, "b"), query.stop)
+        text = find_ids(ids, ids_of(tokenizer, "b"), query.stop)
     if query is None or text is None:
         raise ModelError(
             "the tokenizer makes no pair of two texts",
@@ -75,23 +74,14 @@ def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
     types = None
     if "token_type_ids" in encoding:
         every = list(encoding["token_type_ids"])
-        before, between, after = _around(every, query, text)
-        types = (before, every[query.start], between, every[text.start], after)
-    before, between, after = _around(ids, query, text)
-    return PairForm(before, between, after, types)
+        prefix, between, suffix = _around(every, query, text)
+        types = (prefix, every[query.start], between, every[text.start], suffix)
+    return PairForm(*_around(ids, query, text), types)
 
 
 def _around(sequence: Ids, query: slice, text: slice) -> tuple[Ids, Ids, Ids]:
     """What stands before, between and after the two texts."""
     return sequence[: query.start], sequence[query.stop : text.start], sequence[text.stop :]
-
-
-def _position(ids: Ids, wanted: Ids, start: int) -> slice | None:
-    """Where `wanted` first stands in the ids from `start` on."""
-    for begin in range(start, len(ids) - len(wanted) + 1):
-        if ids[begin : begin + len(wanted)] == wanted:
-            return slice(begin, begin + len(wanted))
-    return None
 
 
 def encode_pairs(
@@ -139,8 +129,3 @@ def _text_ids(document: Document, tokenizer: PreTrainedTokenizerBase, form: Pair
             ids += form.between
         ids += ids_of(tokenizer, document.text[start:end])
     return ids
-
-
-def ids_of(tokenizer: Any, text: str) -> Ids:
-    """A text's token ids without special tokens."""
-    return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from biobench.schema.document import Document
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+Ids = list[int]
 Ints = NDArray[np.int64]
 
 
@@ -48,14 +49,69 @@ class Encoded:
         return len(self.ids)
 
 
-def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+class PlacedWord(NamedTuple):
+    """A word of a document and its tokens [start, stop)."""
+
+    word: int
+    start: int
+    stop: int
+
+
+class Body(NamedTuple):
+    """Token ids of a whole document, and its words from left to right."""
+
+    ids: Ids
+    words: Sequence[PlacedWord]
+
+
+class Frame(NamedTuple):
+    """What a tokenizer puts before and after a text, and the tokens of a window that this leaves to
+    the text.
+    """
+
+    prefix: Ids
+    suffix: Ids
+    room: int
+
+    def window(self, body: Body, begin: int) -> Encoded:
+        """The part of a document that begins with this token."""
+        end = min(begin + self.room, len(body.ids))
+        visible = [word for word in body.words if begin <= word.start < end]
+        shift = len(self.prefix) - begin
+        return Encoded(
+            ids=np.asarray(self.prefix + body.ids[begin:end] + self.suffix, dtype=np.int64),
+            first=np.asarray([word.start + shift for word in visible], dtype=np.int64),
+            words=np.asarray([word.word for word in visible], dtype=np.int64),
+            truncated=len(body.ids) > self.room,
+            stop=np.asarray([min(word.stop, end) + shift for word in visible], dtype=np.int64),
+            cut_left=begin > 0,
+            cut_right=end < len(body.ids),
+        )
+
+
+def _frame(tokenizer: PreTrainedTokenizerBase, max_length: int) -> Frame:
+    prefix, suffix = special_tokens(tokenizer)
+    return Frame(prefix, suffix, max_length - len(prefix) - len(suffix))
+
+
+def ids_of(tokenizer: Any, text: str) -> Ids:
+    """A text's token ids without special tokens."""
+    return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+def find_ids(ids: Ids, wanted: Ids, start: int) -> slice | None:
+    """Where `wanted` first stands in the ids from `start` on; None where it does not."""
+    for begin in range(start, len(ids) - len(wanted) + 1):
+        if ids[begin : begin + len(wanted)] == wanted:
+            return slice(begin, begin + len(wanted))
+    return None
+
+
+def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[Ids, Ids]:
     """Ids that the tokenizer puts before and after a single text."""
-    bare = list(tokenizer("a", add_special_tokens=False)["input_ids"])
     full = list(tokenizer("a")["input_ids"])
-    for start in range(len(full) - len(bare) + 1):
-        if full[start : start + len(bare)] == bare:
-            return full[:start], full[start + len(bare) :]
-    return full, []
+    text = find_ids(full, ids_of(tokenizer, "a"), 0)
+    return (full, []) if text is None else (full[: text.start], full[text.stop :])
 
 
 def encode_documents(
@@ -69,12 +125,8 @@ def encode_documents(
 
     words: keep the positions of the corpus's own tokens (token tasks).
     """
-    before, after = special_tokens(tokenizer)
-    room = max_length - len(before) - len(after)
-    return [
-        _fit(ids, words_, before, after, 0, room)
-        for ids, words_ in _bodies(documents, tokenizer, words)
-    ]
+    frame = _frame(tokenizer, max_length)
+    return [frame.window(body, 0) for body in _bodies(documents, tokenizer, words)]
 
 
 def encode_windows(
@@ -91,8 +143,8 @@ def encode_windows(
     index. The last window ends with the document. Raises ModelError where the overlap leaves no way
     forward.
     """
-    before, after = special_tokens(tokenizer)
-    room = max_length - len(before) - len(after)
+    frame = _frame(tokenizer, max_length)
+    room = frame.room
     if overlap >= room:
         raise ModelError(
             f"protocol.stride {overlap} leaves nothing of a window of {room} tokens",
@@ -100,16 +152,11 @@ def encode_windows(
         )
     windows: list[Encoded] = []
     owner: list[int] = []
-    for index, (ids, words_) in enumerate(_bodies(documents, tokenizer, words)):
-        for begin in range(0, max(1, len(ids) - overlap), room - overlap):
-            windows.append(_fit(ids, words_, before, after, begin, room))
+    for index, body in enumerate(_bodies(documents, tokenizer, words)):
+        for begin in range(0, max(1, len(body.ids) - overlap), room - overlap):
+            windows.append(frame.window(body, begin))
             owner.append(index)
     return windows, owner
-
-
-Body = tuple[list[int], Sequence[tuple[int, int, int]]]
-"""Token ids of a whole document, and (word index, first token, token after the last) of its words.
-"""
 
 
 def _bodies(
@@ -124,29 +171,7 @@ def _bodies(
     # Where nothing frames a text, one of which the tokenizer keeps nothing would have no state at
     # all.
     filler = next((i for i in (tokenizer.unk_token_id, tokenizer.pad_token_id) if i is not None), 0)
-    return [(ids or [filler], starts) for ids, starts in bodies]
-
-
-def _fit(
-    ids: list[int],
-    words: Sequence[tuple[int, int, int]],
-    before: list[int],
-    after: list[int],
-    begin: int,
-    room: int,
-) -> Encoded:
-    end = min(begin + room, len(ids))
-    visible = [(word, at, stop) for word, at, stop in words if begin <= at < end]
-    shift = len(before) - begin
-    return Encoded(
-        ids=np.asarray(before + ids[begin:end] + after, dtype=np.int64),
-        first=np.asarray([at + shift for _, at, _ in visible], dtype=np.int64),
-        words=np.asarray([word for word, _, _ in visible], dtype=np.int64),
-        truncated=len(ids) > room,
-        stop=np.asarray([min(stop, end) + shift for _, _, stop in visible], dtype=np.int64),
-        cut_left=begin > 0,
-        cut_right=end < len(ids),
-    )
+    return [body if body.ids else body._replace(ids=[filler]) for body in bodies]
 
 
 _CHUNK = 1000
@@ -165,47 +190,48 @@ def _fast_bodies(documents: Sequence[Document], tokenizer: Any, words: bool) -> 
             verbose=False,
         )
         for i, document in enumerate(chunk):
-            starts = _word_starts(document.tokens, encoding["offset_mapping"][i]) if words else []
-            bodies.append((list(encoding["input_ids"][i]), starts))
+            placed = []
+            if words:
+                placed = _placed_words(document.tokens, encoding["offset_mapping"][i])
+            bodies.append(Body(list(encoding["input_ids"][i]), placed))
     return bodies
 
 
-def _word_starts(
+def _placed_words(
     words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, int]]
-) -> list[tuple[int, int, int]]:
-    """(word index, first overlapping token, token after the last one) of each word, from left to
-    right.
+) -> list[PlacedWord]:
+    """Each word with its first and last overlapping token, from left to right.
 
     A word that no token overlaps (all its characters dropped by the tokenizer) has no entry.
     """
-    runs: list[tuple[int, int, int]] = []
+    placed: list[PlacedWord] = []
     token = 0
     for word, (start, end) in enumerate(words):
         while token < len(offsets) and offsets[token][1] <= start:
             token += 1
-        at, first, last = token, -1, -1
+        at = token
+        overlapping = []
         while at < len(offsets) and offsets[at][0] < end:
             low, high = offsets[at]
             if low < high and high > start:
-                first, last = (at if first < 0 else first), at
+                overlapping.append(at)
             at += 1
-        if first >= 0:
-            runs.append((word, first, last + 1))
-    return runs
+        if overlapping:
+            placed.append(PlacedWord(word, overlapping[0], overlapping[-1] + 1))
+    return placed
 
 
 def _slow_body(document: Document, tokenizer: PreTrainedTokenizerBase, words: bool) -> Body:
     if not words:
-        return list(
-            tokenizer(document.text, add_special_tokens=False, verbose=False)["input_ids"]
-        ), []
-    ids: list[int] = []
-    starts: list[tuple[int, int, int]] = []
+        return Body(ids_of(tokenizer, document.text), [])
+    ids: Ids = []
+    placed: list[PlacedWord] = []
     for word, (start, end) in enumerate(document.tokens):
-        glued = start > 0 and not document.text[start - 1].isspace()
-        piece = document.text[start:end] if glued or start == 0 else " " + document.text[start:end]
-        pieces = tokenizer(piece, add_special_tokens=False, verbose=False)["input_ids"]
+        piece = document.text[start:end]
+        if start > 0 and document.text[start - 1].isspace():
+            piece = " " + piece
+        pieces = ids_of(tokenizer, piece)
         if pieces:
-            starts.append((word, len(ids), len(ids) + len(pieces)))
+            placed.append(PlacedWord(word, len(ids), len(ids) + len(pieces)))
             ids += pieces
-    return ids, starts
+    return Body(ids, placed)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biobench.encode.pairs import Ids, ids_of, pair_form
-from biobench.encode.tokens import Encoded
+from biobench.encode.pairs import pair_form
+from biobench.encode.tokens import Encoded, Ids, ids_of
 from biobench.errors import ModelError, TrainingError
 from biobench.kinds.base import Answered, Cut, Documents, register
 from biobench.kinds.labels import SingleLabel

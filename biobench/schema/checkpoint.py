@@ -7,15 +7,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from biobench.core.checkpoint_safety import TOKENIZER_FILES
 from biobench.core.hub import damage
+from biobench.core.layouts import WEIGHTS
 from biobench.errors import ModelError
 
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
 _TOKENIZER = (
+    *TOKENIZER_FILES,
     "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
     "vocab.txt",
     "vocab.json",
     "merges.txt",
@@ -31,7 +30,9 @@ def content_files(folder: Path, *, code: bool = False) -> list[Path]:
 
     Raises ModelError where the folder holds no weights.
     """
-    patterns = (*_WEIGHTS, "config.json", *_TOKENIZER, *(["*.py"] if code else []))
+    patterns = [*WEIGHTS, "config.json", *_TOKENIZER]
+    if code:
+        patterns.append("*.py")
     files = {p for pattern in patterns for p in folder.glob(pattern)}
     if any(p.suffix == ".safetensors" for p in files):
         files = {p for p in files if p.suffix != ".bin"}
@@ -79,8 +80,5 @@ def model_folder(folder: Path) -> Path:
     the trainer.
     """
     inside = folder / "model"
-    return (
-        inside
-        if not (folder / "config.json").is_file() and (inside / "config.json").is_file()
-        else folder
-    )
+    is_run = not (folder / "config.json").is_file() and (inside / "config.json").is_file()
+    return inside if is_run else folder

@@ -59,8 +59,8 @@ class GridCell(NamedTuple):
 def example_id(language: str, cell: GridCell, number: int, label: str) -> str:
     """``needle-fr-512-start-drug-00017-p``: shared by all models."""
     mark = label[0].replace("a", "n")
-    where = f"{cell.length}-{cell.position}-{cell.template}"
-    return f"needle-{language}-{where}-{number:05d}-{mark}"
+    grid_place = f"{cell.length}-{cell.position}-{cell.template}"
+    return f"needle-{language}-{grid_place}-{number:05d}-{mark}"
 
 
 def cell_of(document_id: str) -> GridCell | None:
@@ -74,12 +74,11 @@ def rendered(plan: NeedlePlan, words: int) -> str:
     """The document with `words` words of haystack around the needle (if any), the share `place` of
     them before it.
     """
-    before = " ".join(plan.before).split()
-    after = " ".join(plan.after).split()
-    first = round(plan.place * words)
-    kept = before[len(before) - first :] if first else []
-    needle = [plan.needle] if plan.needle else []
-    return " ".join([*kept, *needle, *after[: words - first]])
+    to_left = round(plan.place * words)
+    left = " ".join(plan.before).split()
+    left = left[len(left) - to_left :]
+    right = " ".join(plan.after).split()[: words - to_left]
+    return " ".join(filter(None, [*left, plan.needle, *right]))
 
 
 Key = tuple[int | None, str | None, str | None]

@@ -211,8 +211,8 @@ class Provenance(Strict):
     @classmethod
     def _dated(cls, value: str) -> str:
         """A time of which one can say whether it lies before another."""
-        when = datetime.fromisoformat(value)
-        if when.tzinfo is None or not YEARS[0] <= when.year < YEARS[1]:
+        started = datetime.fromisoformat(value)
+        if started.tzinfo is None or not YEARS[0] <= started.year < YEARS[1]:
             raise ValueError(f"no time with its zone between the years {YEARS[0]} and {YEARS[1]}")
         return value
 
@@ -276,14 +276,10 @@ class RunRecord(Strict):
     @property
     def scale(self) -> tuple[float, float] | None:
         """Lowest and highest number of a regression task, from its protocol; None elsewhere."""
-        ends = self.protocol.get("scale")
-        if (
-            not isinstance(ends, list | tuple)
-            or len(ends) != 2
-            or not all(isinstance(e, int | float) for e in ends)
-        ):
-            return None
-        return float(ends[0]), float(ends[1])
+        match self.protocol.get("scale"):
+            case [int() | float() as low, int() | float() as high]:
+                return float(low), float(high)
+        return None
 
     @field_validator("per_label")
     @classmethod

@@ -6,7 +6,7 @@ Also the two helpers that every part of a spec uses: `descriptive` fields and `f
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -26,11 +26,11 @@ def descriptive(default: Any = ...) -> Any:
     return Field(default, json_schema_extra={"descriptive": True})
 
 
-def later(default: Any) -> Any:
+def later(default: Any, **limits: Any) -> Any:
     """A field that older specs do not have; at its default it does not enter the hash, so old runs
-    stay valid.
+    stay valid. limits: of `pydantic.Field`.
     """
-    return Field(default, json_schema_extra={"later": True})
+    return Field(default, json_schema_extra={"later": True}, **limits)
 
 
 def fail(what: str, hint: str) -> FieldError:
@@ -55,38 +55,44 @@ def one_group(value: str) -> str:
 
 def below(
     value: str,
-    what: str = "path",
+    name: str = "path",
     folder: str = "its folder",
     remedy: str = "give a relative path without '..'",
 ) -> str:
     """`value` itself when it is a path that stays below its folder; else ValueError.
 
-    folder, remedy: what the message calls the folder, and what it advises.
+    name, folder, remedy: what the message calls the path and the folder, and what it advises.
     """
-    parts = value.replace("\\", "/").split("/")
-    leaves = value.startswith(("/", "~", "\\")) or ".." in parts or ":" in parts[0]
+    steps = value.replace("\\", "/").split("/")
+    leaves = value.startswith(("/", "~", "\\")) or ".." in steps or ":" in steps[0]
     if leaves or not value.isprintable():
-        raise fail(f"{what} '{value}' leaves {folder}", remedy)
+        raise fail(f"{name} '{value}' leaves {folder}", remedy)
     return value
 
 
-def _in_data(value: str, what: str) -> str:
-    return below(value, what, "the data folder", "give a path below --data-dir")
+def _in_data(value: str, name: str) -> str:
+    return below(value, name, "the data folder", "give a path below --data-dir")
 
 
 def _beside_spec(value: str) -> str:
     return below(value, "ids_file", "the folder of the spec", "put the file beside the spec")
 
 
+def _patterns(files: Mapping[str, str | list[str]]) -> Iterator[str]:
+    """Every file name or pattern of a source's files."""
+    for patterns in files.values():
+        yield from [patterns] if isinstance(patterns, str) else patterns
+
+
 def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-    for patterns in value.values():
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            _in_data(pattern, "file")
-            if not pattern.strip("/.") or any("**" in p and p != "**" for p in pattern.split("/")):
-                raise fail(
-                    f"'{pattern}' is not a file name or a pattern",
-                    "for example train.tsv, or texts/*.txt",
-                )
+    for pattern in _patterns(value):
+        _in_data(pattern, "file")
+        steps = pattern.split("/")
+        if not pattern.strip("/.") or any("**" in step and step != "**" for step in steps):
+            raise fail(
+                f"'{pattern}' is not a file name or a pattern",
+                "for example train.tsv, or texts/*.txt",
+            )
     return value
 
 
@@ -99,11 +105,8 @@ def _three(value: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
-    if (
-        len(value) not in (1, 2)
-        or not 0 < min(value) <= max(value) < 1
-        or list(value) != sorted(set(value))
-    ):
+    is_rising = list(value) == sorted(set(value))
+    if len(value) not in (1, 2) or not is_rising or not 0 < value[0] <= value[-1] < 1:
         raise fail(
             f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`"
         )
@@ -350,9 +353,7 @@ class Source(Strict):
     @property
     def has_folds(self) -> bool:
         """Whether a file's name holds the number of a fold."""
-        return any(
-            FOLD in name for v in self.files.values() for name in ([v] if isinstance(v, str) else v)
-        )
+        return any(FOLD in pattern for pattern in _patterns(self.files))
 
 
 def sources_named(sources: Sequence[Source]) -> None:

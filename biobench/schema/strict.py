@@ -24,6 +24,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
@@ -68,28 +69,36 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _shaped(cls, data: Any) -> Any:
-        """Refuse unknown and missing fields with what is known instead, then resolve scalars."""
+        """Rename fields of earlier versions, refuse wrong ones, then resolve scalars."""
         if not isinstance(data, dict):
             return data
         fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
-        data = {
-            key if (now := cls.RENAMED.get(key, key)) in data else now: value
-            for key, value in data.items()
-        }
-        unknown = [
-            key for key in data if key not in fields and cls.model_config.get("extra") == "forbid"
-        ]
-        missing = [key for key, f in fields.items() if f.is_required() and key not in data]
-        for key in unknown[:1] or missing[:1]:
-            what, hint = f"unknown key {str(key)[:80]!r}", suggest(str(key)[:80], sorted(fields))
-            if not unknown:
-                what, hint = f"'{key}' is missing", f"add `{key}: ...`"
-            context = {"what": what, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
-            raise PydanticCustomError("shape", "{what}", context)
+        renamed = {old: new for old, new in cls.RENAMED.items() if new not in data}
+        data = {renamed.get(key, key): value for key, value in data.items()}
+        cls._check_keys(data, fields)
         return {
             key: resolve(value, fields[key].annotation if key in fields else Any)
             for key, value in data.items()
         }
+
+    @classmethod
+    def _check_keys(cls, data: dict[Any, Any], fields: dict[str, FieldInfo]) -> None:
+        """Raise the error of type ``shape`` for an unknown key, with what is known instead, or a
+        missing one.
+        """
+        is_closed = cls.model_config.get("extra") == "forbid"
+        unknown = [key for key in data if is_closed and key not in fields]
+        missing = [key for key, f in fields.items() if f.is_required() and key not in data]
+        if unknown:
+            key, name = unknown[0], str(unknown[0])[:80]
+            message, hint = f"unknown key {name!r}", suggest(name, sorted(fields))
+        elif missing:
+            key = missing[0]
+            message, hint = f"'{key}' is missing", f"add `{key}: ...`"
+        else:
+            return
+        context = {"what": message, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
+        raise PydanticCustomError("shape", "{what}", context)
 
 
 def _members(annotation: Any) -> list[Any]:
@@ -129,13 +138,10 @@ class OneOf:
         return {**handler(schema), "enum": list(self.known())}
 
     def _checked(self, text: str) -> str:
-        known = [repr(name) for name in self.known()]
-        if repr(text) not in known:
-            expected = (
-                " or ".join([", ".join(known[:-1]), *known[-1:]])
-                if len(known) > 1
-                else "".join(known)
-            )
+        names = [repr(name) for name in self.known()]
+        if repr(text) not in names:
+            alternatives = [", ".join(names[:-1]), *names[-1:]]
+            expected = " or ".join(filter(None, alternatives))
             raise PydanticKnownError("literal_error", {"expected": expected})
         return text
 
@@ -244,30 +250,36 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
     """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
     detail = _most_telling(error.errors(), located, prefix)
     steps = {step for path in located.lines for step in path}
-    place: Path_ = (*prefix, *detail["loc"])
-    shown = ".".join(str(step) for step in place if step in steps)
-    context, hint = (
-        detail.get("ctx", {}),
-        "see `biobench tasks schema` for the fields and their types",
-    )
+    path: Path_ = (*prefix, *detail["loc"])
+    shown = ".".join(str(step) for step in path if step in steps)
+    context = detail.get("ctx", {})
     complaint = context.get("error")
     if detail["type"] == "shape":
-        place, what, hint = (*place, context["key"]), context["what"], context["hint"]
-        what += f" in {shown or 'the spec'}" if what.endswith("missing") else ""
+        path, message, hint = (*path, context["key"]), context["what"], context["hint"]
+        if message.endswith("missing"):
+            message += f" in {shown or 'the spec'}"
     elif isinstance(complaint, FieldError):
-        what, hint = f"{shown}: {complaint.what}" if shown else complaint.what, complaint.hint
-        named = complaint.what.split(" ", 1)[0].split(".")
-        place = (*place, *(int(s) if s.isdecimal() else s for s in named))
+        message, hint = complaint.what, complaint.hint
+        named = message.split(" ", 1)[0].split(".")
+        path = (*path, *(int(s) if s.isdecimal() else s for s in named))
+        if shown:
+            message = f"{shown}: {message}"
     else:
-        if detail["type"] == "literal_error":
-            expected = [e.strip(" '") for e in context["expected"].replace(" or ", ", ").split(",")]
-            hint = suggest(str(detail["input"]), expected)
-        message = detail["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-        message = message.replace("valid tuple", "valid list").replace(
-            "valid dictionary", "valid mapping"
-        )
-        what = f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}"
-    return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
+        message, hint = _library_words(detail)
+        message = f"{shown}: {message}, got {_show(detail['input'])}"
+    return SpecError(message, hint=hint, file=located.file, line=located.line_of(path))
+
+
+def _library_words(detail: Any) -> tuple[str, str]:
+    """(what pydantic says, in words of YAML, hint)."""
+    hint = "see `biobench tasks schema` for the fields and their types"
+    if detail["type"] == "literal_error":
+        expected = detail["ctx"]["expected"].replace(" or ", ", ").split(",")
+        hint = suggest(str(detail["input"]), [name.strip(" '") for name in expected])
+    message = detail["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+    message = message.replace("valid tuple", "valid list")
+    message = message.replace("valid dictionary", "valid mapping")
+    return message[0].lower() + message[1:], hint
 
 
 def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> Any:
@@ -297,14 +309,11 @@ def _misfit(branch: list[Any]) -> tuple[int, int]:
     """How badly one alternative of a union fits: another kind of value altogether is worse than bad
     fields.
     """
-    wrong_kind = any(d["type"] == "literal_error" for d in branch) and isinstance(
-        branch[0]["input"], dict
-    )
-    whole = len(branch) == 1 and branch[0]["type"].endswith("_type")
-    return (
-        2 if whole else 1 if wrong_kind else 0,
-        sum(d.get("ctx", {}).get("count", 1) for d in branch),
-    )
+    complaints = sum(d.get("ctx", {}).get("count", 1) for d in branch)
+    if len(branch) == 1 and branch[0]["type"].endswith("_type"):
+        return 2, complaints
+    is_literal = any(d["type"] == "literal_error" for d in branch)
+    return int(is_literal and isinstance(branch[0]["input"], dict)), complaints
 
 
 def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
@@ -344,27 +353,23 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
             raise SpecError(
                 f"--set {text!r} is not KEY=VALUE", hint="for example --set training.epochs=1"
             )
-        steps = key.strip().split(".")
+        *groups, field = key.strip().split(".")
         at = data
-        for step in steps[:-1]:
-            if isinstance(at, list) and step.isdigit() and int(step) < len(at):
-                at = at[int(step)]
-            elif isinstance(at, dict):
-                at = at.setdefault(step, {})
-            else:
-                raise SpecError(
-                    f"--set {key}: '{step}' is not a group of fields", hint="check the dotted key"
-                )
+        for step in groups:
+            slot = _slot(at, step, f"--set {key}: '{step}' is not a group of fields")
+            at = at[slot] if isinstance(at, list) else at.setdefault(slot, {})
         value = yaml12.parse(raw).data if raw.strip() else Scalar(None, "")
-        if isinstance(at, list) and steps[-1].isdigit() and int(steps[-1]) < len(at):
-            at[int(steps[-1])] = value
-        elif isinstance(at, dict):
-            at[steps[-1]] = value
-        else:
-            raise SpecError(
-                f"--set {key}: '{steps[-1]}' cannot be set there", hint="check the dotted key"
-            )
+        at[_slot(at, field, f"--set {key}: '{field}' cannot be set there")] = value
     return LocatedYaml(data, located.lines, located.file)
+
+
+def _slot(container: Any, step: str, complaint: str) -> Any:
+    """The index or key that a step of a dotted key names. Raises SpecError with the complaint."""
+    if isinstance(container, list) and step.isdigit() and int(step) < len(container):
+        return int(step)
+    if isinstance(container, dict):
+        return step
+    raise SpecError(complaint, hint="check the dotted key")
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:

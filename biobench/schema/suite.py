@@ -55,10 +55,10 @@ class SuiteSpec(Strict):
         """A task that is a text is a member of that name."""
         if not isinstance(data, dict) or not isinstance(data.get("tasks"), list):
             return data
-        members = [
-            m if isinstance(m, dict) else {"name": str(plain(m)), "task": str(plain(m))}
-            for m in data["tasks"]
-        ]
+        members = []
+        for member in data["tasks"]:
+            name = str(plain(member))
+            members.append(member if isinstance(member, dict) else {"name": name, "task": name})
         return {**data, "tasks": members}
 
     @field_validator("tasks")

@@ -78,17 +78,18 @@ def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> l
     Raises ValueError when a span does not begin and end with a token, or meets another span.
     """
     tags = ["O"] * len(tokens)
-    first, last = ({token[side]: k for k, token in enumerate(tokens)} for side in (0, 1))
+    begins = {start: number for number, (start, _) in enumerate(tokens)}
+    ends = {end: number + 1 for number, (_, end) in enumerate(tokens)}
     for span in spans:
-        if span.start not in first or span.end not in last:
+        if span.start not in begins or span.end not in ends:
             raise ValueError(f"span {span.start}-{span.end} does not begin and end with a token")
-        places = range(first[span.start], last[span.end] + 1)
-        if any(tags[k] != "O" for k in places):
+        begin, end = begins[span.start], ends[span.end]
+        if any(tag != "O" for tag in tags[begin:end]):
             raise ValueError(
                 f"span {span.start}-{span.end} meets another span; tags hold flat mentions only"
             )
-        for k in places:
-            tags[k] = f"{'I' if k > places[0] else 'B'}-{span.label}"
+        tags[begin:end] = [f"I-{span.label}"] * (end - begin)
+        tags[begin] = f"B-{span.label}"
     return tags
 
 
@@ -154,9 +155,9 @@ class Tagging:
         written = self._written(labelled, self.decode)
         if self.decode == "lenient":
             return ReadTags(written, ())
-        begins = {first for first, _, _ in decode_tags(written, "strict")}
+        begins = {begin for begin, _, _ in decode_tags(written, "strict")}
         every = decode_tags(self._written(labelled, "lenient"), "lenient")
-        dropped = [label for first, _, label in every if first not in begins]
+        dropped = [label for begin, _, label in every if begin not in begins]
         return ReadTags(written, tuple(dropped))
 
     def _written(self, pairs: Sequence[Pair], mode: Mode) -> tuple[str, ...]:

@@ -114,17 +114,18 @@ def parse_seeds(text: str) -> list[int]:
     """``42-50`` or ``42,43`` (or both: ``1,5-7``) to a list of distinct seeds. Raises
     ValueError."""
     seeds: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+    for seed_range in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", seed_range)
         if not match:
             raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
             raise fail(
-                f"seeds '{part.strip()}' run backwards", f"write {high}-{low}, not {low}-{high}"
+                f"seeds '{seed_range.strip()}' run backwards",
+                f"write {high}-{low}, not {low}-{high}",
             )
         if high - low > 999:
-            raise fail(f"seeds '{part.strip()}' are more than a thousand", "name fewer")
+            raise fail(f"seeds '{seed_range.strip()}' are more than a thousand", "name fewer")
         seeds += range(low, high + 1)
     if len(set(seeds)) < len(seeds):
         raise fail(f"seeds '{text}' name one twice", "write each once")
@@ -228,23 +229,29 @@ class TaskSpec(Strict):
                 "a list under `sources:` or one mapping under `source:`",
             )
         sources_named(self.sources)
-        if any(s.reader is None for s in self.all_sources) and (
-            self.sources or self.reader is None
-        ):
-            raise fail("a source has no reader", "add `reader: {format: ...}` to it")
+        shared_reader = None if self.sources else self.reader
+        for source in self.all_sources:
+            if source.reader is None and shared_reader is None:
+                raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
-            if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
-                what = (
-                    "no file of" if not source.has_folds else "without splits.fold_files, a file of"
-                )
-                hint = "write `{fold}` in place of the number, with `splits: {fold_files: 10}`"
-                raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
+            self._check_folds(source)
         if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
-            what = "access 'agreement' needs the agreement's name, pages and steps"
-            raise fail(what, "add `obtain: {needs, pages, steps}`")
+            message = "access 'agreement' needs the agreement's name, pages and steps"
+            raise fail(message, "add `obtain: {needs, pages, steps}`")
         return self
+
+    def _check_folds(self, source: Source) -> None:
+        """Raise FieldError unless both the splits and a file's name speak of folds, or neither."""
+        has_rule = self.resampled(source) is not None
+        if has_rule == source.has_folds:
+            return
+        complaint = "no file of" if has_rule else "without splits.fold_files, a file of"
+        raise fail(
+            f"{complaint} source '{source.id}' names {{fold}}",
+            "write `{fold}` in place of the number, with `splits: {fold_files: 10}`",
+        )
 
     @model_validator(mode="after")
     def _kind_fits(self) -> TaskSpec:

@@ -20,7 +20,7 @@ class Protocol(Strict):
     long_documents: Literal["truncate", "stride"] = "truncate"
     """stride: a longer document is read through overlapping windows, and what they say is merged.
     """
-    stride: int = Field(128, gt=0, json_schema_extra={"later": True})
+    stride: int = later(128, gt=0)
     """Tokens that neighbouring windows share."""
     merge: Literal["max", "mean"] = later("max")
     """How the label scores of a document's windows become one."""
@@ -70,9 +70,7 @@ class Training(Strict):
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
     learning_rate: float = Field(gt=0, le=_LARGEST_RATE, allow_inf_nan=False)
-    head_learning_rate: float | None = Field(
-        None, gt=0, le=_LARGEST_RATE, allow_inf_nan=False, json_schema_extra={"later": True}
-    )
+    head_learning_rate: float | None = later(None, gt=0, le=_LARGEST_RATE, allow_inf_nan=False)
     """Peak rate of the head's own weights; null: that of the encoder."""
     batch_size: int = Field(16, gt=0)
     """Documents (sentences) per optimiser step, whatever the micro-batches."""
@@ -102,24 +100,24 @@ class Training(Strict):
     """--track tuned: what the rates are multiplied by, one whole run each; the best on validation
     is kept.
     """
-    train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    train_fraction: float = later(1.0, gt=0, le=1)
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every
     larger one.
     """
-    head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    head_seed: int | None = later(None, ge=0)
     """Draws the head's initial weights; null: the run's seed."""
-    order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    order_seed: int | None = later(None, ge=0)
     """Draws the order of the training documents; null: the run's seed."""
-    train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    train_documents: int | None = later(None, gt=0)
     """Training documents at most, the first of the same shuffle; null: all."""
-    validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    validation_documents: int | None = later(None, gt=0)
     """Validation documents at most, the first of the same shuffle; null: all. The test split is
     never cut.
     """
 
     adapter: Adapter | None = later(None)
     """Train small weights beside the encoder's frozen ones."""
-    top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    top_layers: int | None = later(None, ge=0)
     """Train this many layers at the encoder's end, and what follows them; those below and the
     embeddings stay.
     """
@@ -204,12 +202,10 @@ class Head(Strict):
             "span": ("first", "mean", "none"),
         }
         if self.pooling not in allowed[self.kind]:
-            known = (
-                "leave it out"
-                if self.kind == "token"
-                else "use one of " + ", ".join(allowed[self.kind])
-            )
-            raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", known)
+            hint = "leave it out"
+            if self.kind != "token":
+                hint = "use one of " + ", ".join(allowed[self.kind])
+            raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", hint)
         if self.kind != "span" and self.span is not None:
             raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
         return self
@@ -244,11 +240,8 @@ class Probe(Strict):
     @field_validator("learning_rates")
     @classmethod
     def _rates(cls, value: list[float]) -> list[float]:
-        if (
-            not value
-            or len(set(value)) < len(value)
-            or not all(0 < rate <= _LARGEST_RATE for rate in value)
-        ):
+        are_rates = all(0 < rate <= _LARGEST_RATE for rate in value)
+        if not value or not are_rates or len(set(value)) < len(value):
             raise fail(
                 "learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]"
             )

@@ -92,8 +92,8 @@ class _Nodes(yaml.BaseLoader):
             if (name := getattr(event, kind, None)) is not None:
                 kind = "anchor or alias" if kind == "anchor" else kind
                 hint = "write the value out; specs hold plain data only"
-                what = f"{kind} '{name}' is not allowed in a spec"
-                raise _failure(what, hint, event.start_mark, self.file)
+                message = f"{kind} '{name}' is not allowed in a spec"
+                raise _failure(message, hint, event.start_mark, self.file)
         if self.depth == DEEPEST:  # the parser's time grows with the square of the depth
             hint = "a spec is a few levels deep"
             raise _failure("nested too deeply", hint, event.start_mark, self.file)
@@ -103,8 +103,8 @@ class _Nodes(yaml.BaseLoader):
         return node
 
 
-def _failure(what: str, hint: str, mark: yaml.Mark | None, file: str | None) -> SpecError:
-    return SpecError(what, hint=hint, file=file, line=None if mark is None else mark.line + 1)
+def _failure(message: str, hint: str, mark: yaml.Mark | None, file: str | None) -> SpecError:
+    return SpecError(message, hint=hint, file=file, line=None if mark is None else mark.line + 1)
 
 
 def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | None) -> Any:
@@ -120,8 +120,8 @@ def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | No
         if not isinstance(key_node, yaml.ScalarNode):
             raise _failure("a key must be a single text", "write `name: value`", mark, file)
         if key in result:
-            what = f"duplicate key '{key}' (first on line {lines[(*path, key)]})"
-            raise _failure(what, "keep one of the two", mark, file)
+            message = f"duplicate key '{key}' (first on line {lines[(*path, key)]})"
+            raise _failure(message, "keep one of the two", mark, file)
         result[key] = _build(value_node, (*path, key), lines, file)
         lines[(*path, key)] = mark.line + 1
     return result
@@ -132,33 +132,31 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     data.
     """
     name = None if file is None else str(file)
-    node = _quick_node(text)
-    if node is not None:
-        lines: dict[Path_, int] = {}
-        return LocatedYaml(_build(node, (), lines, name), lines, name)
+    node = _quick_node(text) or _checked_node(text, name)
+    lines: dict[Path_, int] = {}
+    return LocatedYaml(_build(node, (), lines, name), lines, name)
+
+
+def _checked_node(text: str, file: str | None) -> yaml.Node:
+    """The document by PyYAML's own reader. Raises SpecError with file and line."""
     try:
-        node = _Nodes(text, name).get_single_node()
+        node = _Nodes(text, file).get_single_node()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not valid YAML"
-        hint = (
-            "indent with spaces, never tabs"
-            if "\\t" in problem
-            else "check indentation, quotes and colons"
-        )
-        line = None if mark is None else mark.line + 1
-        raise SpecError(f"not valid YAML: {problem}", hint=hint, file=name, line=line) from None
+        hint = "check indentation, quotes and colons"
+        if "\\t" in problem:
+            hint = "indent with spaces, never tabs"
+        mark = error.problem_mark or error.context_mark
+        raise _failure(f"not valid YAML: {problem}", hint, mark, file) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         sign = chr(error.character) if isinstance(error.character, int) else error.character
-        what = f"character {sign!r} is not allowed in YAML"
-        raise SpecError(what, hint="remove the control character", file=name, line=line) from None
+        message = f"character {sign!r} is not allowed in YAML"
+        hint = "remove the control character"
+        raise SpecError(message, hint=hint, file=file, line=line) from None
     if node is None:
-        raise SpecError(
-            "the file is empty", hint="see `biobench tasks new` for a scaffold", file=name
-        )
-    lines = {}
-    return LocatedYaml(_build(node, (), lines, name), lines, name)
+        raise _failure("the file is empty", "see `biobench tasks new` for a scaffold", None, file)
+    return node
 
 
 def _quick_node(text: str) -> yaml.Node | None:

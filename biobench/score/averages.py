@@ -36,17 +36,17 @@ def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, fl
     labels with gold in the full test split. The formula is the statistics' own, so a bootstrap draw
     of all documents gives these very numbers.
     """
-    wanted = set(gold_labels)
-    unknown = wanted - set(summed.labels)
-    if unknown:
+    with_gold = set(gold_labels)
+    foreign = with_gold - set(summed.labels)
+    if foreign:
         raise ScoreError(
-            f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set"
+            f"gold label '{min(foreign)}' is not one of the task's", hint="check the label set"
         )
     if not gold_labels:
         raise ScoreError(
             "no label has gold in the test split", hint="macro F1 is undefined; check the split"
         )
-    evaluated = np.array([label in wanted for label in summed.labels])
+    evaluated = np.array([label in with_gold for label in summed.labels])
     (tp,), (fp,), (fn,) = summed.tp, summed.fp, summed.fn
     values = {
         name: float(f1_from_sums(tp, 2 * tp + fp + fn, tp + fn, average, evaluated))
@@ -74,20 +74,19 @@ def per_label(summed: GroupCounts) -> dict[str, dict[str, float]]:
     (counts).
     """
     result = {}
-    for label, (a, b, c) in zip(
-        summed.labels, np.vstack([summed.tp, summed.fp, summed.fn]).T.tolist(), strict=True
-    ):
+    columns = np.vstack([summed.tp, summed.fp, summed.fn]).tolist()
+    for label, tp, fp, fn in zip(summed.labels, *columns, strict=True):
         result[label] = {
-            "precision": ratio(a, a + b),
-            "recall": ratio(a, a + c),
-            "f1": ratio(2 * a, 2 * a + b + c),
-            "support": float(a + c),
-            "predicted": float(a + b),
-            "tp": float(a),
+            "precision": ratio(tp, tp + fp),
+            "recall": ratio(tp, tp + fn),
+            "f1": ratio(2 * tp, 2 * tp + fp + fn),
+            "support": float(tp + fn),
+            "predicted": float(tp + fp),
+            "tp": float(tp),
         }
     return result
 
 
-def ratio(above: int, below: int) -> float:
-    """above / below, 0 where nothing is below (scikit-learn's zero_division=0)."""
-    return above / below if below else 0.0
+def ratio(numerator: int, denominator: int) -> float:
+    """The quotient, 0 where the denominator is (scikit-learn's zero_division=0)."""
+    return numerator / denominator if denominator else 0.0

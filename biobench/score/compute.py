@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from biobench.errors import withholding
 from biobench.kinds.base import Answered, get_kind
@@ -11,7 +12,7 @@ from biobench.schema.kind import PLUGIN_METRICS
 from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores, f1_averages, micro_without, per_label
-from biobench.score.counting import GroupCounts, Match, ScoreError, counts, fit_together
+from biobench.score.counting import ScoreError, counts, fit_together
 from biobench.score.slices import Part, slice_scores
 
 
@@ -37,12 +38,9 @@ def compute(
     if not gold:
         raise ScoreError("there is no document to score", hint="check the test split")
     kind = get_kind(type)
-
-    def sums(match: Match) -> GroupCounts:
-        return counts(
-            type=type, labels=labels, gold=gold, predictions=predictions, by="nothing", match=match
-        )
-
+    sums = partial(
+        counts, type=type, labels=labels, gold=gold, predictions=predictions, by="nothing"
+    )
     prediction_of = {p.document: p for p in predictions}
     if kind.numeric and scale is None:
         raise ScoreError(
@@ -52,10 +50,10 @@ def compute(
     if not kind.counted:
         fit_together(kind, gold, predictions, labels)
         return Scores(kind.extra_scores(Answered(labels, gold, prediction_of, dict, scale)), {})
-    exact = sums("exact")
+    exact = sums(match="exact")
     values = f1_averages(exact, gold_labels)
     answered = Answered(
-        labels, gold, prediction_of, lambda: f1_averages(sums("partial"), gold_labels)
+        labels, gold, prediction_of, lambda: f1_averages(sums(match="partial"), gold_labels)
     )
     values |= kind.extra_scores(answered)
     if kind.single and negative_label is not None:

@@ -5,7 +5,7 @@ label.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,24 +67,24 @@ def counts(
     prediction_of = fit_together(kind, gold, predictions, labels)
     row_of = {d.id: {"group": d.group, "document": d.id, "nothing": ""}[by] for d in gold}
     row = {name: i for i, name in enumerate(sorted(set(row_of.values())))}
-    tp, fp, fn = (np.zeros((len(row), len(labels)), dtype=np.int64) for _ in range(3))
+    tp, fp, fn = np.zeros((3, len(row), len(labels)), dtype=np.int64)
     for document in gold:
-        at, prediction = row[row_of[document.id]], prediction_of.get(document.id)
+        at = row[row_of[document.id]]
+        prediction = prediction_of.get(document.id, Prediction(document.id))
         if kind.spans and match == "partial":
             _count_partial(document, prediction, column, tp[at], fp[at], fn[at])
             continue
-        true = kind.items(document)
-        predicted = set() if prediction is None else kind.items(prediction)
+        true, predicted = kind.items(document), kind.items(prediction)
         if holds is not None:
             true = {item for item in true if holds(document, item)}
             predicted = {item for item in predicted if holds(document, item)}
-        for counted, items in (
-            (tp, true & predicted),
-            (fp, predicted - true),
-            (fn, true - predicted),
-        ):
-            for item in items:
-                counted[at, column[item[0]]] += 1
+        for item in true | predicted:
+            counted = tp
+            if item not in predicted:
+                counted = fn
+            elif item not in true:
+                counted = fp
+            counted[at, column[item[0]]] += 1
     return GroupCounts(tuple(row), tuple(labels), tp, fp, fn)
 
 
@@ -95,22 +95,22 @@ def oracle(gold: Sequence[Document]) -> list[Prediction]:
 
 def _count_partial(
     document: Document,
-    prediction: Prediction | None,
+    prediction: Prediction,
     column: dict[str, int],
     tp: IntArray,
     fp: IntArray,
     fn: IntArray,
 ) -> None:
-    true = set(document.spans)
-    predicted = set() if prediction is None else set(prediction.spans)
+    """Adds the document's counts with overlap. tp, fp, fn: (labels,)."""
+    true, predicted = set(document.spans), set(prediction.spans)
     for label in {s.label for s in true | predicted}:
-        a = [(s.start, s.end) for s in true if s.label == label]
-        b = [(s.start, s.end) for s in predicted if s.label == label]
-        matched = overlap_matches(a, b)
+        gold_offsets = [(s.start, s.end) for s in true if s.label == label]
+        predicted_offsets = [(s.start, s.end) for s in predicted if s.label == label]
+        matched = overlap_matches(gold_offsets, predicted_offsets)
         at = column[label]
         tp[at] += matched
-        fp[at] += len(b) - matched
-        fn[at] += len(a) - matched
+        fp[at] += len(predicted_offsets) - matched
+        fn[at] += len(gold_offsets) - matched
 
 
 def shares(
@@ -131,13 +131,14 @@ def shares(
     prediction_of = fit_together(kind, gold, predictions, labels)
     names = sorted({d.group for d in gold})
     row = {name: i for i, name in enumerate(names)}
-    tp, missed = (np.zeros((len(names), 1), dtype=np.int64) for _ in range(2))
+    tp, missed = np.zeros((2, len(names), 1), dtype=np.int64)
     for document in gold:
         share = kind.share(metric, document, prediction_of.get(document.id))
         if share is None:
             return None
-        tp[row[document.group]] += share[0]
-        missed[row[document.group]] += share[1] - share[0]
+        reached, reachable = share
+        tp[row[document.group]] += reached
+        missed[row[document.group]] += reachable - reached
     return GroupCounts(tuple(names), (metric,), tp, missed, missed)
 
 
@@ -146,71 +147,74 @@ def fit_together(
 ) -> dict[str, Prediction]:
     """Predictions by document id. Raises ScoreError where gold and predictions do not fit
     together."""
-    column = {label: i for i, label in enumerate(labels)}
-    known = {d.id for d in gold}
-    if len(known) < len(gold):
-        ((twice, _),) = Counter(d.id for d in gold).most_common(1)
+    ids = Counter(d.id for d in gold)
+    if len(ids) < len(gold):
+        ((twice, _),) = ids.most_common(1)
         raise ScoreError(
             "gold holds document {} twice", hint="document ids are unique in a task", value=twice
         )
+    label_set = dict.fromkeys(labels)
     for document in gold:
-        if not kind.numeric:
-            _check_labels("gold", [*document.labels, *(s.label for s in document.spans)], column)
-        if kind.single and len(document.labels) != 1:
-            what = f"document {{}} has {len(document.labels)} gold labels in a single-label task"
-            raise ScoreError(what, hint="each document needs exactly one", value=document.id)
+        _check_gold(kind, document, label_set)
     prediction_of: dict[str, Prediction] = {}
     for prediction in predictions:
         name = prediction.document
-        if name not in known:
-            what = "a prediction names document {}, which the gold does not have"
+        if name not in ids:
+            message = "a prediction names document {}, which the gold does not have"
             hint = "score predictions against the data they were made on"
-            raise ScoreError(what, hint=hint, value=name)
+            raise ScoreError(message, hint=hint, value=name)
         if name in prediction_of:
             raise ScoreError(
                 "document {} is predicted twice", hint="keep one prediction a document", value=name
             )
-        if kind.numeric:
-            _check_number(prediction)
-        else:
-            _check_labels(
-                "predicted",
-                [*prediction.labels, *(s.label for s in prediction.spans)],
-                column,
-            )
-        if kind.single and len(prediction.labels) > 1:
-            what = f"document {{}} is given {len(prediction.labels)} labels in a single-label task"
-            raise ScoreError(what, hint="predict one label", value=name)
-        for span in prediction.spans:
-            if not 0 <= span.start < span.end:
-                what = f"document {{}}: predicted span {span.start}-{span.end} holds no character"
-                hint = "spans are characters [start, end) with start < end"
-                raise ScoreError(what, hint=hint, value=name)
+        _check_prediction(kind, prediction, label_set)
         prediction_of[name] = prediction
     return prediction_of
+
+
+def _check_gold(kind: Kind, document: Document, labels: Collection[str]) -> None:
+    """Raises ScoreError where the gold is not of the kind and of its labels."""
+    if not kind.numeric:
+        _check_labels("gold", document, labels)
+    if kind.single and len(document.labels) != 1:
+        message = f"document {{}} has {len(document.labels)} gold labels in a single-label task"
+        raise ScoreError(message, hint="each document needs exactly one", value=document.id)
+
+
+def _check_prediction(kind: Kind, prediction: Prediction, labels: Collection[str]) -> None:
+    """Raises ScoreError where an answer is not of the kind and of its labels."""
+    name = prediction.document
+    if kind.numeric:
+        _check_number(prediction)
+    else:
+        _check_labels("predicted", prediction, labels)
+    if kind.single and len(prediction.labels) > 1:
+        message = f"document {{}} is given {len(prediction.labels)} labels in a single-label task"
+        raise ScoreError(message, hint="predict one label", value=name)
+    for span in prediction.spans:
+        if not 0 <= span.start < span.end:
+            message = f"document {{}}: predicted span {span.start}-{span.end} holds no character"
+            hint = "spans are characters [start, end) with start < end"
+            raise ScoreError(message, hint=hint, value=name)
 
 
 def _check_number(prediction: Prediction) -> None:
     """Raises ScoreError where a prediction of a numeric kind is not one finite number."""
     try:
-        right = len(prediction.label_scores) + len(prediction.labels) == 1 and np.isfinite(
-            number_of(prediction)
-        )
+        is_one = len(prediction.label_scores) + len(prediction.labels) == 1
+        is_number = is_one and np.isfinite(number_of(prediction))
     except ValueError:
-        right = False
-    if not right:
-        what, hint = (
-            "document {} is not predicted by one finite number",
-            "give one score a document",
-        )
-        raise ScoreError(what, hint=hint, value=prediction.document)
+        is_number = False
+    if not is_number:
+        message = "document {} is not predicted by one finite number"
+        raise ScoreError(message, hint="give one score a document", value=prediction.document)
 
 
-def _check_labels(side: str, used: Sequence[str], column: dict[str, int]) -> None:
-    for label in used:
-        if label not in column:
-            what = f"a document's {side} label {{}} is not one of the task's"
-            raise ScoreError(what, hint=suggest(label, list(column)), value=label)
+def _check_labels(side: str, answer: Document | Prediction, labels: Collection[str]) -> None:
+    for label in (*answer.labels, *(span.label for span in answer.spans)):
+        if label not in labels:
+            message = f"a document's {side} label {{}} is not one of the task's"
+            raise ScoreError(message, hint=suggest(label, list(labels)), value=label)
 
 
 Offsets = tuple[int, int]
@@ -229,8 +233,9 @@ def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> in
         return 0
     if len(gold) == 1 or len(predicted) == 1:
         return int(any(a < d and c < b for a, b in gold for c, d in predicted))
-    g, f = np.array(gold), np.array(predicted)
-    touches = (g[:, None, 0] < f[None, :, 1]) & (f[None, :, 0] < g[:, None, 1])
+    begins, ends = np.array(gold).T[:, :, None]
+    other_begins, other_ends = np.array(predicted).T
+    touches = (begins < other_ends) & (other_begins < ends)
     degrees = touches.sum(axis=0)
     if degrees.max() <= 1 and touches.sum(axis=1).max() <= 1:
         return int(degrees.sum())

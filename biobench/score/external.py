@@ -65,20 +65,69 @@ class _Mention(Strict):
 
 
 class _Mentions(Strict):
+    """A line of a kind whose truth is spans."""
+
     document: str
     spans: list[_Mention] | None = None
     tags: list[str] | None = None
 
+    def prediction(self, expected: Expected) -> Prediction:
+        """Raises FieldError."""
+        tagged = expected.kind.tagged
+        if self.spans is not None and self.tags is None:
+            return self._of_spans(self.spans)
+        if self.tags is not None and self.spans is None and tagged:
+            return _tagged(_document(self.document, expected), tuple(self.tags), expected)
+        tags = " or a list 'tags', one of the two" if tagged else ""
+        raise FieldError(f"needs a list 'spans'{tags}", FORMAT)
+
+    def _of_spans(self, mentions: Sequence[_Mention]) -> Prediction:
+        """Each span once, with the score that stands first."""
+        spans: dict[Span, float | None] = {}
+        for mention in mentions:
+            spans.setdefault(Span(mention.start, mention.end, mention.label), mention.score)
+        scores = tuple(score for score in spans.values() if score is not None)
+        if scores and len(scores) < len(spans):
+            message = "gives a score to some of its spans only"
+            raise FieldError(message, "give every span a score, or none")
+        return Prediction(self.document, spans=tuple(spans), span_scores=scores)
+
 
 class _Labels(Strict):
+    """A line of a kind whose truth is labels of the document."""
+
     document: str
     labels: list[str]
     label_scores: dict[str, Fraction] | None = None
 
+    def prediction(self, expected: Expected) -> Prediction:
+        """The scores in the order of the task's labels. Raises FieldError."""
+        labels = tuple(self.labels)
+        if not self.label_scores:
+            return Prediction(self.document, labels=labels)
+        different = sorted(self.label_scores.keys() ^ set(expected.labels))
+        if different:
+            message = "'label_scores' and the task's labels differ, in {}"
+            raise FieldError(
+                message, "score every label, or leave 'label_scores' out", different[0]
+            )
+        scores = tuple(self.label_scores[label] for label in expected.labels)
+        return Prediction(self.document, labels=labels, label_scores=scores)
+
 
 class _Value(Strict):
+    """A line of a kind whose truth is a number."""
+
     document: str
     value: float
+
+    def prediction(self, expected: Expected) -> Prediction:
+        """Raises FieldError."""
+        low, high = expected.scale or (self.value, self.value)
+        if not low <= self.value <= high:
+            hint = f"the task's scale is {low:g} to {high:g}"
+            raise FieldError(f"value {self.value:g} is outside the scale", hint)
+        return Prediction(self.document, label_scores=(self.value,))
 
 
 _FIELDS = {name for model in (_Mention, _Mentions, _Labels, _Value) for name in model.model_fields}
@@ -88,42 +137,51 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
     """One prediction for each expected document, in their order. Raises DataFormatError with file
     and line.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise DataFormatError(
-            what, hint="give a file of predictions with --predictions", file=path
-        ) from error
-    known: dict[str, tuple[int, Prediction]] = {}
-    stored = content.startswith(b"PAR1")
-    rows: Sequence[Any] = (
-        from_parquet(content, path)[1]
-        if stored
-        else content.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    )
-    for number, row in enumerate(rows, start=1):
-        if not stored and not row.strip():
-            continue
+    predictions: dict[str, Prediction] = {}
+    line_of: dict[str, int] = {}
+    for number, row in _rows(path):
         try:
-            prediction = row if stored else _parsed(row, expected)
+            prediction = row if isinstance(row, Prediction) else _parsed(row, expected)
             _check(prediction, expected)
-            if (name := prediction.document) in known:
-                what = f"document {{}} was predicted before, on line {known[name][0]}"
-                raise FieldError(what, "keep one line a document", name)
+            name = prediction.document
+            if name in predictions:
+                message = f"document {{}} was predicted before, on line {line_of[name]}"
+                raise FieldError(message, "keep one line a document", name)
         except FieldError as error:
             with withholding(expected.redact):
                 raise DataFormatError(
                     error.what, hint=error.hint, file=path, line=number, value=error.value
                 ) from None
-        known[name] = (number, prediction)
-    missing = [name for name in expected.documents if name not in known]
+        predictions[name], line_of[name] = prediction, number
+    missing = [name for name in expected.documents if name not in predictions]
     if missing:
-        what = f"{len(missing)} of {len(expected.documents)} test documents have no prediction"
+        message = f"{len(missing)} of {len(expected.documents)} test documents have no prediction"
         hint = "give a line for every document, with an empty list where nothing is predicted"
         with withholding(expected.redact):
-            raise DataFormatError(f"{what}, such as {{}}", hint=hint, file=path, value=missing[0])
-    return [known[name][1] for name in expected.documents]
+            raise DataFormatError(
+                f"{message}, such as {{}}", hint=hint, file=path, value=missing[0]
+            )
+    return [predictions[name] for name in expected.documents]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, bytes | Prediction]]:
+    """Number and content of each line that is not blank; of a run's parquet file its predictions.
+
+    Raises DataFormatError.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        hint = "give a file of predictions with --predictions"
+        raise DataFormatError(message, hint=hint, file=path) from error
+    if content.startswith(b"PAR1"):
+        yield from enumerate(from_parquet(content, path)[1], start=1)
+        return
+    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, line
 
 
 def documents_for_prediction(documents: Sequence[Document]) -> Iterator[str]:
@@ -141,54 +199,29 @@ def documents_for_prediction(documents: Sequence[Document]) -> Iterator[str]:
 
 def _parsed(line: bytes, expected: Expected) -> Prediction:
     """The prediction of a line of JSON. Raises FieldError."""
-    model = _Mentions if expected.kind.spans else _Value if expected.kind.numeric else _Labels
+    model: type[_Mentions | _Value | _Labels] = _Labels
+    if expected.kind.spans:
+        model = _Mentions
+    elif expected.kind.numeric:
+        model = _Value
     try:
         row = model.model_validate_json(line)
     except ValidationError as error:
-        detail = error.errors()[0]
-        if detail["type"] == "shape":
-            raise FieldError(detail["ctx"]["what"], detail["ctx"]["hint"]) from None
-        if not detail["loc"]:
-            raise FieldError("is not a JSON object in UTF-8", FORMAT) from None
-        # a key inside, such as a label of `label_scores`, may be of the corpus
-        steps = (step for step in detail["loc"] if isinstance(step, int) or step in _FIELDS)
-        place = ".".join(map(str, steps))
-        holds_text = isinstance(detail["input"], str | list | dict)
-        shown = "{}" if holds_text else repr(detail["input"])
-        raise FieldError(
-            f"{place}: {detail['msg'].lower()}, got {shown}", FORMAT, str(detail["input"])
-        ) from None
-    if isinstance(row, _Value):
-        low, high = expected.scale or (row.value, row.value)
-        if not low <= row.value <= high:
-            raise FieldError(
-                f"value {row.value:g} is outside the scale",
-                f"the task's scale is {low:g} to {high:g}",
-            )
-        return Prediction(row.document, label_scores=(row.value,))
-    if isinstance(row, _Labels):
-        scores = row.label_scores or dict[str, float]()
-        if scores and (different := sorted(scores.keys() ^ set(expected.labels))):
-            what = "'label_scores' and the task's labels differ, in {}"
-            raise FieldError(what, "score every label, or leave 'label_scores' out", different[0])
-        in_order = tuple(scores[label] for label in expected.labels) if scores else ()
-        return Prediction(row.document, labels=tuple(row.labels), label_scores=in_order)
-    if (row.spans is None) == (row.tags is None) or (
-        row.tags is not None and not expected.kind.tagged
-    ):
-        tags = " or a list 'tags', one of the two" if expected.kind.tagged else ""
-        raise FieldError(f"needs a list 'spans'{tags}", FORMAT)
-    if row.tags is not None:
-        return _tagged(_document(row.document, expected), tuple(row.tags), expected)
-    spans: dict[Span, float | None] = {}
-    for mention in row.spans or ():
-        spans.setdefault(Span(mention.start, mention.end, mention.label), mention.score)
-    scored = tuple(score for score in spans.values() if score is not None)
-    if scored and len(scored) < len(spans):
-        raise FieldError(
-            "gives a score to some of its spans only", "give every span a score, or none"
-        )
-    return Prediction(row.document, spans=tuple(spans), span_scores=scored)
+        raise _complaint(error.errors()[0]) from None
+    return row.prediction(expected)
+
+
+def _complaint(detail: Any) -> FieldError:
+    """Pydantic's complaint of a line, without words of the corpus but in `value`."""
+    if detail["type"] == "shape":
+        return FieldError(detail["ctx"]["what"], detail["ctx"]["hint"])
+    if not detail["loc"]:
+        return FieldError("is not a JSON object in UTF-8", FORMAT)
+    # a key inside, such as a label of `label_scores`, may be of the corpus
+    steps = (step for step in detail["loc"] if isinstance(step, int) or step in _FIELDS)
+    field, content = ".".join(map(str, steps)), detail["input"]
+    shown = "{}" if isinstance(content, str | list | dict) else repr(content)
+    return FieldError(f"{field}: {detail['msg'].lower()}, got {shown}", FORMAT, str(content))
 
 
 def _tagged(document: Document, tags: tuple[str, ...], expected: Expected) -> Prediction:
@@ -201,11 +234,11 @@ def _tagged(document: Document, tags: tuple[str, ...], expected: Expected) -> Pr
             hint = f"the task's labels are {', '.join(expected.labels)}"
             raise FieldError(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
         if letter != "O" and tagging.label_of(name) not in (None, *expected.labels):
-            what = "tag {} is not one of the task's"
-            raise FieldError(what, suggest(name, expected.labels), tag)
+            message = "tag {} is not one of the task's"
+            raise FieldError(message, suggest(name, expected.labels), tag)
     if len(tags) != len(document.tokens):
-        what = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
-        raise FieldError(what, "give one tag a token of the corpus, or spans")
+        message = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
+        raise FieldError(message, "give one tag a token of the corpus, or spans")
     read = tagging.read(tags).tags
     spans = tuple(span for span, _, _ in spans_of_tags(document, read, tagging.decode))
     return Prediction(document.id, spans=spans, tags=read)
@@ -230,10 +263,10 @@ def _check(prediction: Prediction, expected: Expected) -> None:
             raise FieldError("{} is not a label of the task", hint, label)
     for span in prediction.spans:
         if not 0 <= span.start < span.end <= length:
-            what = f"span {span.start}-{span.end} leaves the text of {length} characters"
-            raise FieldError(what, "offsets are characters of the document's text, [start, end)")
+            message = f"span {span.start}-{span.end} leaves the text of {length} characters"
+            raise FieldError(message, "offsets are characters of the document's text, [start, end)")
     if len(set(prediction.labels)) < len(prediction.labels):
         raise FieldError("names a label twice", "name each label once")
     if kind.single and not kind.spans and not kind.numeric and len(prediction.labels) != 1:
-        what = f"gives {len(prediction.labels)} labels in a task of one label a document"
-        raise FieldError(what, "give exactly one label")
+        message = f"gives {len(prediction.labels)} labels in a task of one label a document"
+        raise FieldError(message, "give exactly one label")

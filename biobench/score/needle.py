@@ -47,21 +47,20 @@ def grid(
         if cell is not None:
             for key in keys_of(cell):
                 members[key][document.group].append(hits[document.id])
-    counts = Counter(_family(key) for key in members)
-    return {
-        key: _share(groups, 1 - (1 - level) / counts[_family(key)])
+    sizes = Counter(map(_family, members))
+    shares = {
+        key: _share(groups, 1 - (1 - level) / sizes[_family(key)])
         for key, groups in members.items()
-    }, hits
+    }
+    return shares, hits
 
 
 def _family(key: Key) -> object:
     """Slices that are looked over together; those asked one by one are each their own."""
     length, position, template = key
-    return (
-        key
-        if position is None and template is None
-        else (length is None, position is None, template is None)
-    )
+    if position is None and template is None:
+        return key
+    return length is None, position is None, template is None
 
 
 def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
@@ -83,9 +82,6 @@ def wilson(share: float, observations: float, level: float = 0.95) -> tuple[floa
     z = NormalDist().inv_cdf((1 + level) / 2)
     squared = z**2 / observations
     middle = (share + squared / 2) / (1 + squared)
-    half = (
-        z
-        / (1 + squared)
-        * math.sqrt(share * (1 - share) / observations + squared / (4 * observations))
-    )
+    spread = math.sqrt(share * (1 - share) / observations + squared / (4 * observations))
+    half = z / (1 + squared) * spread
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -20,10 +20,10 @@ Floats = NDArray[np.float64]
 BINS = 15
 
 
-def expected_calibration_error(confidence: Floats, right: Floats, bins: int = BINS) -> float:
+def expected_calibration_error(confidence: Floats, right: Floats) -> float:
     """Mean over cases of |accuracy - confidence| of their bin. confidence, right: (cases,), 0-1."""
-    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    gaps = np.bincount(place, weights=right - confidence, minlength=bins)
+    bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    gaps = np.bincount(bins, weights=right - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(confidence))
 
 
@@ -65,11 +65,8 @@ def probabilistic(
     if kind.single:
         best = scores.argmax(axis=1)
         cases = np.arange(len(rows))
-        confidence, right, brier = (
-            scores[cases, best],
-            truth[cases, best],
-            squares.sum(axis=1).mean(),
-        )
+        confidence, right = scores[cases, best], truth[cases, best]
+        brier = squares.sum(axis=1).mean()
     else:
         confidence, right, brier = scores.ravel(), truth.ravel(), squares.mean()
     return _measures(confidence, right, float(brier), truth, scores)
@@ -85,8 +82,9 @@ def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) ->
             right += [float(span in spans) for span in p.spans]
     if not confidence:
         return {}
-    c, r = np.asarray(confidence, dtype=np.float64), np.asarray(right)
-    return _measures(c, r, float(((c - r) ** 2).mean()), r[:, None], c[:, None])
+    scores, truth = np.array(confidence), np.array(right)
+    brier = float(((scores - truth) ** 2).mean())
+    return _measures(scores, truth, brier, truth[:, None], scores[:, None])
 
 
 def _measures(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
@@ -40,7 +41,6 @@ def rescore(
     store: Store,
     load_texts: TextLoader | None = None,
     *,
-    write: bool = True,
     tasks: Collection[str] | None = None,
 ) -> list[Rescored]:
     """Score all runs of `store` (or those of these tasks) again and replace the records whose
@@ -58,58 +58,55 @@ def rescore(
     for record in records:
         if tasks is not None and record.task.id not in tasks:
             continue
-        result = _one(store, record, load_texts)
-        if write and result.outcome == "changed" and result.record is not None:
+        result = _rescored(store, record, load_texts)
+        if result.outcome == "changed" and result.record is not None:
             store.update(result.record)
         results.append(result)
     return results
 
 
-def _one(store: Store, record: RunRecord, load_texts: TextLoader | None) -> Rescored:
-    task, key = record.task.id, record.key
-    texts, without_texts = None, ("", "")
+def _rescored(store: Store, record: RunRecord, load_texts: TextLoader | None) -> Rescored:
+    result = partial(Rescored, record.task.id, record.key)
+    texts, reason, hint = None, None, None
     try:
         texts = None if load_texts is None else load_texts(record)
     except DataUnavailableError as error:
         if record.redacted:
-            return Rescored(task, key, "unavailable", record, reason=str(error), hint=error.hint)
-        without_texts = f"its slices stay as they are: {error}", error.hint
+            return result("unavailable", record, reason=str(error), hint=error.hint)
+        reason, hint = f"its slices stay as they are: {error}", error.hint
     except DataFormatError as error:
-        return Rescored(task, key, "failed", record, reason=str(error), hint=error.hint)
+        return result("failed", record, reason=str(error), hint=error.hint)
     try:
-        after = _scored_again(store, record, texts)
+        new = _scored_again(store, record, texts)
     except DataUnavailableError as error:
-        return Rescored(task, key, "unavailable", record, reason=str(error), hint=error.hint)
+        return result("unavailable", record, reason=str(error), hint=error.hint)
     except (StoreError, ScoreError) as error:
-        return Rescored(task, key, "failed", record, reason=str(error), hint=error.hint)
-    changed = _changed_scores(record, after)
-    same = not changed and after.per_label == record.per_label
-    outcome: Outcome = "unchanged" if same else "changed"
-    reason, hint = without_texts
-    return Rescored(task, key, outcome, after, changed, reason or None, hint or None)
+        return result("failed", record, reason=str(error), hint=error.hint)
+    changed = _changed_scores(record, new)
+    if changed or new.per_label != record.per_label:
+        return result("changed", new, changed, reason, hint)
+    return result("unchanged", new, changed, reason, hint)
 
 
 def _scored_again(store: Store, record: RunRecord, texts: RunTexts | None) -> RunRecord:
     """The record with the scores of today, with slices where the texts are at hand."""
-    documents = None if texts is None else texts.scored_on
-    gold, predictions = store.load_predictions(record, documents)
-    return scored(record, gold, predictions, None if texts is None else texts.parts)
+    if texts is None:
+        return scored(record, *store.load_predictions(record, None))
+    gold, predictions = store.load_predictions(record, texts.scored_on)
+    return scored(record, gold, predictions, texts.parts)
 
 
 def _changed_scores(
-    before: RunRecord, after: RunRecord
+    record: RunRecord, rescored: RunRecord
 ) -> dict[str, tuple[float | None, float | None]]:
     """Name of a score (``unseen micro_f1`` on a slice) to what it was and what it is now."""
-    old, new = _all_scores(before), _all_scores(after)
-    return {
-        name: (old.get(name), new.get(name))
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-    }
+    old, new = _all_scores(record), _all_scores(rescored)
+    pairs = {name: (old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())}
+    return {name: (stored, now) for name, (stored, now) in pairs.items() if stored != now}
 
 
 def _all_scores(record: RunRecord) -> dict[str, float]:
     scores = dict(record.scores)
-    for name, part in record.slices.items():
-        scores |= {f"{name} {metric}": value for metric, value in part.scores.items()}
+    for name, on_slice in record.slices.items():
+        scores |= {f"{name} {metric}": value for metric, value in on_slice.scores.items()}
     return scores

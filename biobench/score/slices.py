@@ -9,6 +9,7 @@ that a run on fewer documents has more unseen mentions. Another slice is one mor
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -81,13 +82,12 @@ def _mentions(*, seen: bool) -> Callable[..., Part | None]:
 
 def _labels(*, rare: bool) -> Callable[..., Part | None]:
     def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
-        documents_of: dict[str, int] = {}
+        documents_of: Counter[str] = Counter()
         for document in trained_on:
-            for label in {label for label, _, _ in kind.items(document)}:
-                documents_of[label] = documents_of.get(label, 0) + 1
+            documents_of.update({label for label, _, _ in kind.items(document)})
 
         def holds(document: Document, item: Item) -> bool:
-            return (documents_of.get(item[0], 0) < RARE) is rare
+            return (documents_of[item[0]] < RARE) is rare
 
         return Part(tuple(gold), holds)
 
@@ -98,13 +98,13 @@ def _clean(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document])
     texts, trained = [d.reading for d in gold], [d.reading for d in trained_on]
     verbatim = {normalised(text) for text in trained}
     leaked = set(near(texts, trained))
-    leaked |= {place for place, text in enumerate(texts) if normalised(text) in verbatim}
-    return Part(tuple(d for place, d in enumerate(gold) if place not in leaked))
+    leaked |= {number for number, text in enumerate(texts) if normalised(text) in verbatim}
+    return Part(tuple(d for number, d in enumerate(gold) if number not in leaked))
 
 
 SLICES: Mapping[str, Slice] = {
-    one.name: one
-    for one in (
+    declared.name: declared
+    for declared in (
         Slice(
             "seen",
             "seen mentions",
@@ -150,7 +150,7 @@ def parts_of(
     kind = get_kind(type)
     if not kind.counted or any(document.plan for document in gold):
         return {}
-    parts = {name: one.part(kind, trained_on, gold) for name, one in SLICES.items()}
+    parts = {name: declared.part(kind, trained_on, gold) for name, declared in SLICES.items()}
     return {name: part for name, part in parts.items() if part is not None}
 
 

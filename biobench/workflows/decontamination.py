@@ -5,7 +5,7 @@ record of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,8 @@ def guard(
     data_dir: str | None,
     say: Callable[[str], None],
     *,
-    exclude_tasks: bool = True,
-    require_tasks: str | None = None,
+    exclude_tasks: bool,
+    require_tasks: str | None,
 ) -> tuple[dict[str, TaskData], list[str] | None]:
     """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not
     guarded.
@@ -38,40 +38,42 @@ def guard(
     between them, or
     `all`. say: prints both. Raises DataUnavailableError where required tasks cannot be excluded.
     """
-    known, generated = (
-        guardable(),
-        all(s.embedded is not None for spec in recipe.corpora for s in spec.sources),
-    )
-    excluded = benchmark_documents(data_dir, only=known) if exclude_tasks and not generated else {}
-    required = [] if require_tasks is None else require_tasks.replace(" ", "").split(",")
-    if absent := [
-        name for name in (known if required == ["all"] else required) if name not in excluded
-    ]:
-        what = f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}"
-        hint = (
-            "give ids of `biobench tasks list` and, with --data-dir, the folder that holds "
-            "their data"
-        )
-        raise DataUnavailableError(what, hint=hint)
+    ids = guardable()
+    generated = all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
+    excluded: dict[str, TaskData] = {}
+    if exclude_tasks and not generated:
+        excluded = benchmark_documents(data_dir, only=ids)
+    if require_tasks is not None:
+        required = require_tasks.replace(" ", "").split(",")
+        _check_required(ids if required == ["all"] else required, excluded)
     if generated:
         return {}, None
-    missing = [name for name in known if name not in excluded]
     for name, data in excluded.items():
-        say(
-            f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of "
-            f"{name}"
-        )
+        say(f"guarded: the corpus excludes {_excluded_documents(data)} documents of {name}")
+    missing = [name for name in ids if name not in excluded]
+    reason = "--no-exclude-tasks"
+    if exclude_tasks:
+        reason = "their documents are not available (--data-dir DIR)"
     if missing:
-        why = (
-            "their documents are not available (--data-dir DIR)"
-            if exclude_tasks
-            else "--no-exclude-tasks"
-        )
-        say(
-            f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: "
-            f"{', '.join(missing)}"
-        )
+        noun = "task" if len(missing) == 1 else "tasks"
+        say(f"{len(missing)} {noun} NOT guarded, {reason}: {', '.join(missing)}")
     return excluded, missing
+
+
+def _check_required(required: Sequence[str], excluded: Container[str]) -> None:
+    """Raises DataUnavailableError where a required task is not excluded."""
+    absent = [name for name in required if name not in excluded]
+    if absent:
+        raise DataUnavailableError(
+            f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}",
+            hint="give ids of `biobench tasks list` and, with --data-dir, the folder that holds "
+            "their data",
+        )
+
+
+def _excluded_documents(data: TaskData) -> int:
+    """How many documents of a task a corpus excludes: those of validation and test."""
+    return len(data.validation) + len(data.test)
 
 
 def guardable() -> list[str]:
@@ -133,19 +135,15 @@ def pretrain(
         recipe, data_dir, say, exclude_tasks=exclude_tasks, require_tasks=require_tasks
     )
     result = api.pretrain(recipe, exclude=texts_by_task(guarded), unguarded=missing, **options)
-    if (
-        result.model is None
-        or result.ledger is None
-        or missing is None
-        or os.environ.get("RANK", "0") != "0"
-    ):
+    is_first_process = os.environ.get("RANK", "0") == "0"
+    if result.model is None or result.ledger is None or missing is None or not is_first_process:
         return result
     corpus = result.ledger.corpus
     removed = corpus.removed_by_task or {}
     tasks = {
         name: ExcludedTask(
             data_hash=data.hash,
-            documents=len(data.validation) + len(data.test),
+            documents=_excluded_documents(data),
             removed=removed.get(name, 0) if removed else None,
         )
         for name, data in guarded.items()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -105,19 +106,17 @@ def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Sc
     scores: Scores = {}
     for model in models:
         scores[model] = {}
-        for r in make_runs(replace(how, model=(model,)), reporter):
-            if r.seed is None or r.status not in ("done", "skipped"):
+        for run in make_runs(replace(how, model=(model,)), reporter):
+            if run.seed is None or run.status not in ("done", "skipped"):
                 raise TrainingError(
-                    f"{r.model} on {r.task}: {r.reason}",
+                    f"{run.model} on {run.task}: {run.reason}",
                     hint="see `biobench run` with the same task",
                 )
-            scores[model].setdefault(r.task, {})[r.seed] = r.scores[r.primary]
+            scores[model].setdefault(run.task, {})[run.seed] = run.scores[run.primary]
     return scores
 
 
-def stored_scores(
-    models: Sequence[str], results_dir: str | Path, tasks: Sequence[str] = ()
-) -> Scores:
+def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequence[str]) -> Scores:
     """The primary scores of models (names as in the report, or their folders) that have runs.
 
     tasks: keep only these. Raises UsageError for an unknown name, one known from a paper alone, or
@@ -135,8 +134,10 @@ def stored_scores(
                 continue
             if len(groups) > 1:
                 names = ", ".join(g.variant or "the shipped protocol" for g in groups)
-                what = f"'{name}' has runs of several conditions on {task}: {names}"
-                raise UsageError(what, hint="name one as the report prints it, MODEL [condition]")
+                message = f"'{name}' has runs of several conditions on {task}: {names}"
+                raise UsageError(
+                    message, hint="name one as the report prints it, MODEL [condition]"
+                )
             scores[entrant.label][task] = {
                 r.seed: r.scores[r.task.primary] for r in groups[0].records
             }
@@ -148,7 +149,7 @@ def frozen_layers(folder: str) -> str:
     ledger."""
     from trainer.ledger import FILE, read_ledger
 
-    if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
+    if not any((path / FILE).is_file() for path in (Path(folder), Path(folder) / "model")):
         return ""
     phases = read_ledger(folder).phases
     return "; ".join(f"layers {p.frozen_layers} in {p.name}" for p in phases if p.frozen_layers)
@@ -187,47 +188,48 @@ def paired_report(
     tasks, seeds = shared(scores)
     by_seed = {m: np.array([[scores[m][t][s] for s in seeds] for t in tasks]) for m in scores}
 
-    def difference(model: str, other: str) -> MeanTest | None:
-        if model == other:
-            return None
-        return difference_over_seeds(by_seed[model], by_seed[other])
+    words = dict.fromkeys(scores, roles[2]) | {twin: roles[1], reference: roles[0]}
 
-    def kept(model: str) -> Ratio | None:
+    def difference(model: str, opponent: str) -> MeanTest | None:
+        if model == opponent:
+            return None
+        return difference_over_seeds(by_seed[model], by_seed[opponent])
+
+    def share_of_gain(model: str) -> Ratio | None:
         if model in (reference, twin):
             return None
-        above, gain = ((by_seed[m] - by_seed[twin]).mean(axis=0) for m in (model, reference))
-        return paired_ratio(above, gain, estimand=Estimand.THESE_TEST_SETS)
+        above_twin, gain = ((by_seed[m] - by_seed[twin]).mean(axis=0) for m in (model, reference))
+        return paired_ratio(above_twin, gain, estimand=Estimand.THESE_TEST_SETS)
 
-    rows = []
-    for model, values in by_seed.items():
-        role = {reference: roles[0], twin: roles[1]}.get(model, roles[2])
-        means = dict(zip(tasks, values.mean(axis=1).tolist(), strict=True))
-        tests = difference(model, twin), difference(model, reference)
-        row = PairedScores(
-            model,
-            role,
-            (frozen or {}).get(model, ""),
-            float(values.mean()),
-            means,
-            *tests,
-            kept(model),
+    rows = tuple(
+        PairedScores(
+            model=model,
+            role=words[model],
+            frozen=(frozen or {}).get(model, ""),
+            mean=float(values.mean()),
+            tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
+            to_twin=difference(model, twin),
+            to_reference=difference(model, reference),
+            kept=share_of_gain(model),
         )
-        rows.append(row)
-    return PairedReport(tasks, seeds, tuple(rows), roles[0], roles[1])
+        for model, values in by_seed.items()
+    )
+    return PairedReport(tasks, seeds, rows, roles[0], roles[1])
 
 
-def difference_over_seeds(first: FloatArray, second: FloatArray) -> MeanTest | None:
-    """First minus second, the mean over tasks, by Welch's t over seeds; None for fewer than two.
+def difference_over_seeds(scores: FloatArray, opponent: FloatArray) -> MeanTest | None:
+    """Scores minus the opponent's, the mean over tasks, by Welch's t over seeds; None for fewer
+    than two.
 
-    first, second: (tasks, seeds).
+    scores, opponent: (tasks, seeds).
     """
-    if first.shape[1] < 2 or second.shape[1] < 2:
+    if scores.shape[1] < 2 or opponent.shape[1] < 2:
         return None
-    tasks, seeds = first.shape
-    parts = [seed_part(scores) for side in (first, second) for scores in side]
-    scaled = [(variance / tasks**2, df) for variance, df in parts]
+    tasks, seeds = scores.shape
+    variances = [seed_part(of_task) for of_task in (*scores, *opponent)]
+    scaled = [(variance / tasks**2, df) for variance, df in variances]
     return t_from_se(
-        float(first.mean() - second.mean()),
+        float(scores.mean() - opponent.mean()),
         math.sqrt(math.fsum(variance for variance, _ in scaled)),
         pooled_df(scaled),
         n=seeds,
@@ -243,27 +245,32 @@ def stability(
     """
     rates = sorted(scores)
     models, tasks = list(scores[rates[0]]), tuple(next(iter(scores[rates[0]].values())))
-    joined = {
-        m: {f"{t} {r}": by_seed for r in rates for t, by_seed in scores[r][m].items()}
-        for m in models
-    }
+    joined: Scores = {model: {} for model in models}
+    for model, rate in product(models, rates):
+        joined[model] |= {f"{task} {rate}": s for task, s in scores[rate][model].items()}
     _, seeds = shared(joined)
-    # (rates, tasks, seeds)
-    values = {
-        m: np.array([[[scores[r][m][t][s] for s in seeds] for t in tasks] for r in rates])
-        for m in models
-    }
-    per_seed = {m: values[m].std(axis=0, ddof=1).mean(axis=0) for m in models}
-    spreads = []
+    spreads: list[RateSpread] = []
+    baseline: FloatArray | None = None
     for model in models:
-        means = values[model].mean(axis=(1, 2))
-        by_rate = dict(zip(rates, means.tolist(), strict=True))
-        test = mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS)
+        rows = [
+            [joined[model][f"{task} {rate}"][s] for s in seeds] for rate in rates for task in tasks
+        ]
+        values = np.array(rows).reshape(len(rates), len(tasks), len(seeds))
+        per_seed = values.std(axis=0, ddof=1).mean(axis=0)
+        means = values.mean(axis=(1, 2))
         to_first = None
-        if model != models[0]:
-            to_first = difference_over_seeds(per_seed[model][None], per_seed[models[0]][None])
-        spread = float(means.max() - means.min())
+        if baseline is None:
+            baseline = per_seed
+        else:
+            to_first = difference_over_seeds(per_seed[None], baseline[None])
         spreads.append(
-            RateSpread(model, by_rate, rates[int(means.argmax())], spread, test, to_first)
+            RateSpread(
+                model=model,
+                by_rate=dict(zip(rates, means.tolist(), strict=True)),
+                best_rate=rates[int(means.argmax())],
+                range=float(means.max() - means.min()),
+                test=mean_test(per_seed, estimand=Estimand.THESE_TEST_SETS),
+                to_first=to_first,
+            )
         )
     return tasks, seeds, spreads

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
@@ -21,6 +22,9 @@ from biobench.workflows.decontamination import (
     guarded_by,
     texts_by_task,
 )
+
+if TYPE_CHECKING:
+    from trainer.train.reread import TrainingText
 
 
 def measure(
@@ -38,43 +42,34 @@ def measure(
     model: trained on the corpus; a run names its own. Where it is known, the result is kept in
     `results_dir`. Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
-    chosen = {task.id: load_data(task, data_dir) for task in map(load_task, tasks)}
-    data = chosen or benchmark_documents(data_dir, only=guardable())
-    run = None
-    if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
-        check_ours("trainer")
-        from trainer.train.reread import reread, run_folder
-
-        def excluded() -> list[str]:
-            guarded = benchmark_documents(data_dir, only=guarded_by(run_folder(corpus)))
-            return list(dict.fromkeys(chain(*texts_by_task(guarded).values())))
-
-        run = reread(corpus, excluded)
-        model = model or str(run.model)
+    named = {task.id: load_data(task, data_dir) for task in map(load_task, tasks)}
+    data = named or benchmark_documents(data_dir, only=guardable())
+    run = _read_again(corpus, data_dir)
     texts = corpus_texts(corpus) if run is None else run.documents()
     rows, digest = overlap(texts, {name: task.documents for name, task in data.items()})
-    measured = {
-        task: Contamination(
-            corpus=corpus.resolve().name if run is None else run.ledger.name,
-            corpus_hash=digest if run is None else run.ledger.corpus.manifest_hash,
-            base=None if run is None else run.ledger.base.source,
-            excluded=run is not None
-            and all(
-                run.excluded.why(d.reading) == "same"
-                for d in (*data[task].validation, *data[task].test)
-            ),
-            validation=rows[task, "validation"],
-            test=rows[task, "test"],
+    if run is None:
+        source = Contamination(corpus=corpus.resolve().name, corpus_hash=digest)
+    else:
+        model = model or str(run.model)
+        source = Contamination(
+            corpus=run.ledger.name,
+            corpus_hash=run.ledger.corpus.manifest_hash,
+            base=run.ledger.base.source,
         )
-        for task in data
-    }
+    measured = {}
+    for name, task in data.items():
+        counted = {split: rows[name, split] for split in ("validation", "test")}
+        excluded = run is not None and all(
+            run.excluded.why(d.reading) == "same" for d in (*task.validation, *task.test)
+        )
+        measured[name] = source.model_copy(update={"excluded": excluded, **counted})
     if model is None:
         return rows, measured, None
     checkpoint, changed = find_checkpoint(model), 0
-    for task, contamination in measured.items():
+    for name, contamination in measured.items():
         record = OverlapRecord(
-            task=task,
-            data_hash=data[task].hash,
+            task=name,
+            data_hash=data[name].hash,
             model=checkpoint.id,
             model_hash=checkpoint.hash,
             contamination=contamination,
@@ -82,5 +77,19 @@ def measure(
             made=datetime.now(UTC).isoformat(timespec="microseconds"),
         )
         save_overlap(results_dir, record)
-        changed += note_in_records(results_dir, task, checkpoint.hash, record.data_hash)
+        changed += note_in_records(results_dir, name, checkpoint.hash, record.data_hash)
     return rows, measured, (model, changed)
+
+
+def _read_again(corpus: Path, data_dir: str | None) -> TrainingText | None:
+    """The pretraining run that `corpus` is, or is the ledger of; None for training text."""
+    if corpus.name != "ledger.json" and not (corpus / "ledger.json").is_file():
+        return None
+    check_ours("trainer")
+    from trainer.train.reread import reread, run_folder
+
+    def excluded() -> list[str]:
+        guarded = benchmark_documents(data_dir, only=guarded_by(run_folder(corpus)))
+        return list(dict.fromkeys(chain(*texts_by_task(guarded).values())))
+
+    return reread(corpus, excluded)

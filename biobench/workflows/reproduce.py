@@ -8,8 +8,9 @@ import math
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import special
@@ -18,13 +19,16 @@ from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
 from biobench.schema.document import Prediction
-from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.schema.record import ENGINE_VERSION, Provenance, RunRecord
 from biobench.score import counts
 from biobench.stats import Average, Counts, document_interval
 from biobench.stats.counts import check_average
 from biobench.store import Store
-from biobench.store.statements import Draw, Statement, make_statement
+from biobench.store.statements import Draw, Mark, Statement, make_statement
 from biobench.submission.leading import by_conditions
+
+if TYPE_CHECKING:
+    from biobench.runs.plan import Item
 
 Agreement = Literal["identical", "within", "outside", "not run"]
 """identical: the same predictions, bit for bit, and the same score. within: the score lies in the
@@ -97,8 +101,8 @@ class Again:
             return str(folder)
         name = record.model.source or record.model.id
         if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
-            what = f"the record names '{name[:80]}' as its model, which is no id of the hub"
-            raise UsageError(what, hint="name the checkpoint's folder with --models")
+            message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
+            raise UsageError(message, hint="name the checkpoint's folder with --models")
         if folder is not None:
             return str(folder / name)
         return name if record.model.revision is None else f"{name}@{record.model.revision}"
@@ -114,39 +118,49 @@ class Again:
         from biobench.runs.plan import make_plan
 
         specs = {load_task(path).id: path for path in self.how.tasks}
-        as_before: dict[str, Any] = {
-            name: getattr(record, name) for name in ("overrides", "limit", "track")
-        }
-        as_before["no_test"] = record.split == "validation"
-        tasks = (specs.get(record.task.id, record.task.id),)
-        plan = make_plan(
-            replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before)
+        request = replace(
+            self.how,
+            model=self.model_of(record),
+            tasks=(specs.get(record.task.id, record.task.id),),
+            seeds=seed,
+            overrides=record.overrides,
+            limit=record.limit,
+            track=record.track,
+            no_test=record.split == "validation",
         )
+        plan = make_plan(request)
         item = plan.items[0]
-        assert item.task.data is not None
-        parts = [
-            ("weights", record.model.hash, item.checkpoint.hash),
-            ("spec", record.task.hash, item.task.hash),
-            ("data", record.task.data_hash, item.task.data.hash),
-            ("precision", record.training.precision, item.task.precision),
-            ("engine", str(record.engine_version), str(ENGINE_VERSION)),
-        ]
-        if seed == record.seed and all(then == now for _, then, now in parts):
-            # no single part: the record was written by hand, or another program decided its key
-            parts.append(("key", record.key, item.key))
-        changed = [
-            f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now
-        ]
-        if changed:
-            what = f"this would be another run of {record.task.id}: {', '.join(changed)}"
-            raise UsageError(
-                what, hint="name its checkpoint with --models, on a machine of its precision"
-            )
+        _check_same_run(record, item, same_seed=seed == record.seed)
         (result,), store = run_plan(plan, Reporter()), Store(self.how.results_dir)
         new = store.get(item.task.id, item.key)
         if new is None:
             raise UsageError(f"the run failed: {result.reason}", hint="see `biobench status`")
         return new, store.stored_predictions(new)[1]
+
+
+def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
+    """Raise UsageError where a planned run has other conditions than the record."""
+    assert item.task.data is not None
+    conditions = [
+        ("weights", record.model.hash, item.checkpoint.hash),
+        ("spec", record.task.hash, item.task.hash),
+        ("data", record.task.data_hash, item.task.data.hash),
+        ("precision", record.training.precision, item.task.precision),
+        ("engine", str(record.engine_version), str(ENGINE_VERSION)),
+    ]
+    if same_seed and all(stored == planned for _, stored, planned in conditions):
+        # no single one: the record was written by hand, or another program decided its key
+        conditions.append(("key", record.key, item.key))
+    changed = [
+        f"{name} {planned[:12]} instead of {stored[:12]}"
+        for name, stored, planned in conditions
+        if stored != planned
+    ]
+    if changed:
+        raise UsageError(
+            f"this would be another run of {record.task.id}: {', '.join(changed)}",
+            hint="name its checkpoint with --models, on a machine of its precision",
+        )
 
 
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
@@ -174,16 +188,18 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
     where the new runs would be stored in the records' own folder.
     """
     if Path(again.how.results_dir).absolute() == store.root.absolute():
-        what = (
+        message = (
             f"{again.how.results_dir}: the records lie here, so their runs would not be made again"
         )
-        raise UsageError(what, hint="give another --results-dir")
+        raise UsageError(message, hint="give another --results-dir")
     for record in records:
         metric = record.task.primary
         stored_score = record.scores.get(metric)
         if stored_score is None:
-            what = f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
-            raise StoreError(what, hint="repeat the run", file=store.path_of(record))
+            message = (
+                f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
+            )
+            raise StoreError(message, hint="repeat the run", file=store.path_of(record))
         row = Reproduction(record.model.id, record.task.id, record.seed, metric, stored_score)
         try:
             yield row._replace(**_repeated(store, record, again))
@@ -197,34 +213,35 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
     """The fields that a repeated run adds. Raises BioBenchError where it cannot be made."""
     if record.origin != "run":
         raise UsageError("its predictions were made elsewhere", hint="`biobench score` reads them")
-    before = store.stored_predictions(record)[1]
+    stored_answers = store.stored_predictions(record)[1]
     low, high = _interval(store, record) or (None, None)
-    now, after = again.run(record, record.seed)
-    then, new = record.scores[record.task.primary], now.scores[record.task.primary]
-    provenance, packages = record.provenance, now.provenance.packages
-    machine = [
-        (name, getattr(provenance, name), getattr(now.provenance, name))
-        for name in ("device", "threads")
-    ]
-    machine += [(name, old, packages.get(name)) for name, old in provenance.packages.items()]
+    repeated, answers = again.run(record, record.seed)
+    stored, score = (run.scores[record.task.primary] for run in (record, repeated))
     fields: dict[str, Any] = {
-        "again": new,
+        "again": score,
         "low": low,
         "high": high,
-        "same": alike(record, before, after),
+        "same": alike(record, stored_answers, answers),
+        "machine": _machine_changes(record.provenance, repeated.provenance),
     }
-    fields["machine"] = tuple(
-        f"{name} {old} then, {new} now" for name, old, new in machine if old != new
-    )
-    if before == after:
-        reason = (
-            None
-            if new == then
-            else "the predictions are the same, the record's score is not theirs"
-        )
-        return fields | {"agreement": "outside" if reason else "identical", "reason": reason}
-    within = new == then if low is None or high is None else low <= new <= high
+    if stored_answers == answers:
+        if score == stored:
+            return fields | {"agreement": "identical"}
+        reason = "the predictions are the same, the record's score is not theirs"
+        return fields | {"agreement": "outside", "reason": reason}
+    within = score == stored if low is None or high is None else low <= score <= high
     return fields | {"agreement": "within" if within else "outside"}
+
+
+def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
+    """In what two machines differ, as texts ``threads 1 then, 2 now``."""
+    pairs = [
+        ("device", stored.device, repeated.device),
+        ("threads", stored.threads, repeated.threads),
+    ]
+    packages = repeated.packages
+    pairs += [(name, version, packages.get(name)) for name, version in stored.packages.items()]
+    return tuple(f"{name} {then} then, {now} now" for name, then, now in pairs if then != now)
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
@@ -238,32 +255,34 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
         return None
     match: Literal["exact", "partial"] = "partial" if primary.startswith("partial_") else "exact"
     gold, predictions = store.load_predictions(record, None)
-    number = counts(
+    counted = counts(
         type=record.task.type,
         labels=record.task.labels,
         gold=gold,
         predictions=predictions,
         match=match,
     )
-    evaluated = [label in set(record.task.gold_labels) for label in number.labels]
-    table = Counts.of(number.tp[None], number.fp[None], number.fn[None])
+    evaluated = [label in set(record.task.gold_labels) for label in counted.labels]
+    table = Counts.of(counted.tp[None], counted.fp[None], counted.fn[None])
     interval = document_interval(table, check_average(average), evaluated=evaluated).interval
     return None if interval is None else (interval.low, interval.high)
 
 
-def alike(record: RunRecord, one: Sequence[Prediction], other: Sequence[Prediction]) -> float:
+def alike(
+    record: RunRecord, predictions: Sequence[Prediction], repeated: Sequence[Prediction]
+) -> float:
     """Share of test documents that both predict alike, whatever the probabilities; 0 for other
     documents.
     """
-    if not one or {p.document for p in one} != {p.document for p in other}:
+    by_id = {p.document: p for p in repeated}
+    if not predictions or {p.document for p in predictions} != by_id.keys():
         return 0.0
-    by_id, numbers = {p.document: p for p in other}, not record.task.labels
-    pairs = ((p, by_id[p.document]) for p in one)
-    return float(
-        np.mean(
-            [p == q if numbers else (p.labels, p.spans) == (q.labels, q.spans) for p, q in pairs]
-        )
-    )
+
+    def answer(prediction: Prediction) -> object:
+        has_labels = bool(record.task.labels)
+        return (prediction.labels, prediction.spans) if has_labels else prediction
+
+    return float(np.mean([answer(p) == answer(by_id[p.document]) for p in predictions]))
 
 
 def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
@@ -278,40 +297,40 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
     groups = by_conditions(records)
     chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
     draws = tuple(_drawn(store, groups[key], again) for key in chosen)
-    return make_statement(
-        Path(submission), "reproduced" if all(d.agrees for d in draws) else "claimed", draws
-    )
+    mark: Mark = "reproduced" if all(d.agrees for d in draws) else "claimed"
+    return make_statement(Path(submission), mark, draws)
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
-    first = runs[0]
-    folds, seed = first.resampling, secrets.randbelow(2**31)
+    """One more run under the conditions of the submitted ones."""
+    example = runs[0]
+    folds, seed = example.resampling, secrets.randbelow(2**31)
     if folds is not None:  # each seed is a split, and there are no others
-        seed = first.seed - folds.fold + secrets.randbelow(folds.folds)
-    others = [run for run in runs if run.seed != seed]
-    if len(others) < LEAST_SEEDS:
-        what = (
-            f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score"
+        seed = example.seed - folds.fold + secrets.randbelow(folds.folds)
+    task, submitted = example.task, [run for run in runs if run.seed != seed]
+    if len(submitted) < LEAST_SEEDS:
+        message = (
+            f"{task.id}: {len(submitted)} submitted seeds do not tell what one more would score"
         )
-        raise UsageError(what, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
-    repeated, answers = again.run(first, seed)
-    metric, number = first.task.primary, first.task.test_documents
-    scores = np.array([run.scores[metric] for run in others])
-    low, high = prediction_interval(scores.mean(), scores, 1 / number**2)
-    submitted = [store.stored_predictions(run)[1] for run in others]
-    pairs = np.array([[alike(first, a, b) for b in submitted] for a in submitted])
-    share = float(np.mean([alike(first, answers, other) for other in submitted]))
-    alike_low, alike_high = agreement_interval(pairs, number)
-    score = repeated.scores[metric]
+        raise UsageError(message, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
+    repeated, answers = again.run(example, seed)
+    scores = np.array([run.scores[task.primary] for run in submitted])
+    low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
+    answered = [store.stored_predictions(run)[1] for run in submitted]
+    pairs = [alike(example, a, b) for a, b in product(answered, repeat=2)]
+    agreements = np.array(pairs).reshape(len(submitted), len(submitted))
+    share = float(np.mean([alike(example, answers, stored) for stored in answered]))
+    alike_low, alike_high = agreement_interval(agreements, task.test_documents)
+    score = repeated.scores[task.primary]
     agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
     # a claim that the board shows and filters by
     agrees = agrees and {run.model.parameters for run in runs} == {repeated.model.parameters}
     return Draw(
-        task=first.task.id,
-        task_hash=first.task.hash,
-        track=first.track,
+        task=task.id,
+        task_hash=task.hash,
+        track=example.track,
         seed=seed,
-        metric=metric,
+        metric=task.primary,
         score=score,
         low=low,
         high=high,

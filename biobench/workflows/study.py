@@ -29,9 +29,7 @@ from biobench.schema.source import Below
 from biobench.schema.strict import Strict, suggest, validate
 from biobench.schema.task import Seeds, parse_seeds
 from biobench.schema.yaml12 import parse_file
-from biobench.stats import (
-    LeftOut,
-)
+from biobench.stats import LeftOut
 from biobench.store import Brief, Store
 from biobench.workflows.decontamination import pretrain
 
@@ -130,22 +128,23 @@ def load_study(folder: str | Path) -> Study:
         return str(path.parent / name) if (path.parent / name).is_file() else name
 
     base = named(study.base)
-    known = arms_of(base)
+    arms = arms_of(base)
     for arm in study.arms:
-        if arm not in known:
-            hint = suggest(arm, known) if known else "declare `arms` in the base"
+        if arm not in arms:
+            hint = suggest(arm, arms) if arms else "declare `arms` in the base"
             raise SpecError(f"the base {study.base} has no arm '{arm}'", hint=hint, file=path)
     if study.reference not in study.arms:
         raise SpecError(
             f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path
         )
-    lists = {
-        field: tuple(map(named, getattr(study.benchmark, field)))
-        for field in ("tasks", "secondary")
-    }
-    return study.model_copy(
-        update={"base": base, "benchmark": study.benchmark.model_copy(update=lists)}
+    benchmark = study.benchmark
+    benchmark = benchmark.model_copy(
+        update={
+            "tasks": tuple(map(named, benchmark.tasks)),
+            "secondary": tuple(map(named, benchmark.secondary)),
+        }
     )
+    return study.model_copy(update={"base": base, "benchmark": benchmark})
 
 
 def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
@@ -191,8 +190,8 @@ def scores_of(
     study: Study,
     runs: Sequence[StudyRun],
     out: Path,
-    data_dir: str | None = None,
-    slice: str | None = None,
+    data_dir: str | None,
+    slice: str | None,
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, LeftOut]]]:
     """Scores and scores without documents of what `out` holds of the declared benchmark.
 

@@ -154,9 +154,9 @@ def test_beating_the_majority_alone_proves_nothing() -> None:
     )
     assert beats(own, other, both, 0).significant
     assert not beats(other, own, both, 0).significant
-    permuted = beats_permuted(gold, guesses, "AB", both, 0, places=False)
+    permuted = beats_permuted(gold, guesses, "AB", both, 0, mentions=False)
     assert not permuted.significant
-    assert permuted.other == pytest.approx(0.5, abs=0.03)
+    assert permuted.opponent == pytest.approx(0.5, abs=0.03)
 
 
 def test_permuting_keeps_groups_together() -> None:
@@ -174,7 +174,7 @@ def test_permuting_keeps_groups_together() -> None:
         ]
         guesses = [Prediction(document=d.id, labels=(str(said[int(d.group)]),)) for d in gold]
         significant += beats_permuted(
-            gold, guesses, "AB", np.array([True, True]), seed, places=False
+            gold, guesses, "AB", np.array([True, True]), seed, mentions=False
         ).significant
     assert significant <= 2
 

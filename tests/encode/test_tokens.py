@@ -12,7 +12,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import CanineTokenizer
 
 from biobench.encode.evidence import shown_labels
-from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
+from biobench.encode.tokens import _placed_words, encode_documents, encode_windows, special_tokens
 from biobench.schema.document import Document, Span
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
@@ -94,7 +94,7 @@ def test_tokens_of_a_word_are_found_at_its_very_edges() -> None:
     offsets = [(0, 1), (1, 2), (2, 2), (2, 4), (4, 6), (7, 9)]
     # The third word has no token; the fifth token holds the second word's end and the blank after
     # it.
-    assert _word_starts(words, offsets) == [(0, 0, 2), (1, 3, 5), (3, 5, 6)]
+    assert _placed_words(words, offsets) == [(0, 0, 2), (1, 3, 5), (3, 5, 6)]
 
 
 def test_a_tokenizer_without_offsets_goes_word_by_word() -> None:
