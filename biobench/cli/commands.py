@@ -137,7 +137,7 @@ class Commands(TyperGroup):
         if name not in NAMES and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, NAMES, n=1, cutoff=0.5)
+            near = get_close_matches(name, NAMES, n=1)
             meant = f"; did you mean '{near[0]}'?" if near else ""
             raise UsageError(
                 f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands"

@@ -120,14 +120,16 @@ def _comparison(
     """
     from biobench.comparison.compare import compare
 
-    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
-    for model in dict.fromkeys(r.model for r in scored):
+    tasks_by_model: dict[str, dict[str, None]] = {}
+    for result in results:
+        if result.is_scored:
+            tasks_by_model.setdefault(result.folder or result.model, {})[result.task] = None
+    for model, tasks in tasks_by_model.items():
         if model == against:
             continue
-        tasks = list(dict.fromkeys(r.task for r in scored if r.model == model))
         try:
             verdict = compare(
-                model, against, results_dir=results_dir, data_dir=data_dir, tasks=tasks
+                model, against, results_dir=results_dir, data_dir=data_dir, tasks=list(tasks)
             ).verdict
         except BioBenchError as error:  # the runs are stored and shown: this alone has no answer
             yield f"{model} and {against} are not compared: {error.what}"

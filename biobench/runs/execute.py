@@ -122,12 +122,14 @@ def execute(
                 if finished is None:
                     held.append(item)
                     continue
+                finished = plan.told_apart(finished)
                 reporter.finish(finished)
             position += 1
             yield finished
         if not plan.request.wait and len(held) == len(waiting):
             for item in held:
-                yield item.result(plan.request, "skipped", "another process makes it")
+                line = item.result(plan.request, "skipped", "another process makes it")
+                yield plan.told_apart(line)
             return
         waiting = held
         if waiting and plan.request.wait:
@@ -192,7 +194,7 @@ def _one(
         reason = store.failure(task, item.key, plan.request.started)
         if reason is not None:
             return item.result(plan.request, "failed", reason)
-        name = item.name
+        name = plan.name_of(item)
 
         def step(done: int, total: int, what: str) -> None:
             claim.moved(done, total)

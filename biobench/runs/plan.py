@@ -4,6 +4,7 @@ before.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,16 +48,11 @@ class Item:
         """What the item shares with the task's other seeds: checkpoint, task and split."""
         return self.checkpoint.hash, self.task.hash, self.task.loaded.fold
 
-    @property
-    def name(self) -> RunName:
-        """What it is called where its progress is shown."""
-        return RunName(self.key, self.checkpoint.id, self.task.id, self.seed)
-
     def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
         """The line of a run that is planned, failed, or made elsewhere."""
         line = self.task.result(
             request,
-            self.checkpoint.id,
+            self.checkpoint,
             status,
             None if reason is None else " ".join(reason.split()),
         )
@@ -84,18 +80,20 @@ class TaskEntry:
         return self.loaded.id
 
     def result(
-        self, request: RunRequest, model: str, status: Status, reason: str | None
+        self, request: RunRequest, checkpoint: Checkpoint, status: Status, reason: str | None
     ) -> RunResult:
         """The line of a task without a stored run."""
         spec = self.loaded.spec
         return RunResult(
-            model=model,
+            model=checkpoint.id,
+            weights=checkpoint.hash,
             task=self.id,
             task_version=spec.version,
             seed=None,
             status=status,
             reason=reason,
             primary=spec.metric.primary,
+            paper=spec.metric.paper,
             split="validation" if request.no_test else "test",
             track=request.track,
             limit=request.limit,
@@ -113,7 +111,7 @@ class TaskEntry:
         }
 
 
-@dataclass(slots=True)
+@dataclass
 class RunPlan:
     """All items in the order of the request, and the tasks without data.
 
@@ -126,6 +124,30 @@ class RunPlan:
     checkpoints: list[Checkpoint]
     items: list[Item]
     skipped: list[str]
+
+    @cached_property
+    def numbered(self) -> dict[str, str]:
+        """Weights to `model`, `model (2)`, ..., of the checkpoints that share a name."""
+        names: dict[str, dict[str, str]] = defaultdict(dict)
+        for checkpoint in self.checkpoints:
+            alike = names[checkpoint.id]
+            name = f"{checkpoint.id} ({len(alike) + 1})" if alike else checkpoint.id
+            alike.setdefault(checkpoint.hash, name)
+        shared = [alike for alike in names.values() if len(alike) > 1]
+        return {weights: name for alike in shared for weights, name in alike.items()}
+
+    def name_of(self, item: Item) -> RunName:
+        """What a run is called where its progress is shown."""
+        checkpoint = item.checkpoint
+        model = self.numbered.get(checkpoint.hash, checkpoint.id)
+        return RunName(item.key, model, item.task.id, item.seed)
+
+    def told_apart(self, result: RunResult) -> RunResult:
+        """The result under a name that no other checkpoint of the plan has, with its folder."""
+        if result.weights not in self.numbered:
+            return result
+        (folder, *_) = (c.folder for c in self.checkpoints if c.hash == result.weights)
+        return replace(result, model=self.numbered[result.weights], folder=str(folder))
 
     def undone(self) -> list[Item]:
         """The items that are not stored yet, or all with --force."""

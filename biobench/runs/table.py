@@ -84,9 +84,7 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
     if any(r.status == "planned" for r in results):
         return _plan_cells(results)
     rows = [_cells(result) for result in results]
-    names = ["model", "task", "seed", "status", "macro", "micro", "weighted"]
-    if any(row["score"] != _DASH for row in rows):  # kinds without F1
-        names.append("score")
+    names = ["model", "task", "seed", "status", "score", "macro", "micro", "weighted"]
     names += ["seconds", "cut", "lost"]
     return names, [[row[name] for name in names] for row in rows]
 
@@ -94,8 +92,8 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
 def _cells(result: RunResult) -> dict[str, str]:
     """A run's cells by column."""
     scores, score, seconds = result.scores, _DASH, _DASH
-    if scores and "macro_f1" not in scores:
-        score = f"{result.primary} {percent(scores.get(result.primary))}"
+    if scores:
+        score = f"{result.headline} {percent(scores.get(result.headline))}"
     if result.seconds is not None:
         seconds = f"{result.seconds:.1f}"
     return {
@@ -194,14 +192,19 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
     baseline, signs.
     """
     yield from _expected_time(results)
-    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
-    groups: dict[tuple[str, str], list[RunResult]] = {}
+    for model, folder in dict.fromkeys((r.model, r.folder) for r in results):
+        if folder is not None:
+            yield f"{model}: {folder}"
+    scored = [r for r in results if r.is_scored]
+    groups: dict[tuple[str, str, str], list[RunResult]] = {}
     for r in scored:
-        groups.setdefault((r.model, r.task), []).append(r)
-    for (model, task), runs in groups.items():
+        groups.setdefault((r.weights, r.model, r.task), []).append(r)
+    for (_, model, task), runs in groups.items():
         baseline = _below_baseline(runs)
         if len(runs) > 1 or baseline:
             yield f"{model} on {task}: {_mean(runs)}{baseline}"
+    if any(r.limit is not None for r in scored):
+        yield "limit: no baseline is compared, because baselines learn from all documents"
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
     yield from _lost_gold([r for r in scored if r.lost_gold])
@@ -231,8 +234,7 @@ def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     """The lines below the table, with the next command where something was scored."""
     yield from notes(results)
-    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
-    models = list(dict.fromkeys(r.model for r in scored))
+    models = list(dict.fromkeys(r.folder or r.model for r in results if r.is_scored))
     if models:
         folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
         following = f"biobench report{folder}"
@@ -262,19 +264,29 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _mean(members: Sequence[RunResult]) -> str:
-    """The primary score's mean over seeds, with half its 95% t interval where the seeds differ."""
-    metric = members[0].primary
+    """The published average's mean over seeds, with half its 95% t interval where the seeds differ,
+    and macro F1 where it is another.
+    """
+    metric = members[0].headline
     scores = [r.scores[metric] for r in members]
+    mean = f"{metric} {percent(sum(scores) / len(scores))}"
     if len(scores) == 1:
-        return f"{metric} {percent(scores[0])}"
-    mean = sum(scores) / len(scores)
-    if members[0].fold is not None:
-        return (
-            f"{metric} {percent(mean)} over {len(members)} splits; `biobench report` has its "
-            f"interval"
-        )
+        text = mean
+    elif members[0].fold is not None:
+        text = f"{mean} over {len(members)} splits; `biobench report` has its interval"
+    else:
+        text = f"{mean}{_margin(scores)} over {len(members)} seeds"
+    macro = [r.scores["macro_f1"] for r in members if "macro_f1" in r.scores]
+    if metric != "macro_f1" and macro:
+        text += f"; macro_f1 {percent(sum(macro) / len(macro))}"
+    return text
+
+
+def _margin(scores: Sequence[float]) -> str:
+    """Half the 95% t interval of the mean, behind its sign; empty where all scores are equal."""
     from biobench.stats import seed_interval
 
     interval = seed_interval(scores).interval
-    margin = "" if interval is None else f" ± {percent(float(interval.high) - mean)}"
-    return f"{metric} {percent(mean)}{margin} over {len(members)} seeds"
+    if interval is None:
+        return ""
+    return f" ± {percent(float(interval.high) - sum(scores) / len(scores))}"

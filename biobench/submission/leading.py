@@ -69,7 +69,7 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
 
 def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
     """What these runs would lead on their task, in words; empty where nothing."""
-    for metric in dict.fromkeys((runs[0].task.primary, runs[0].task.paper, "micro_f1")):
+    for metric in dict.fromkeys((runs[0].task.paper, runs[0].task.primary, "micro_f1")):
         mean = _mean(runs, metric)
         if mean == -inf:
             continue
@@ -87,6 +87,9 @@ def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]]
             passed.append("is within a point of what is possible")
         if passed:
             number = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds"
+            macro = _mean(runs, "macro_f1")
+            if metric != "macro_f1" and macro > -inf:
+                number += f" (macro_f1 {100 * macro:.2f})"
             return f"{number} {' and '.join(passed)}"
     return ""
 

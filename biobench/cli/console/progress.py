@@ -114,7 +114,7 @@ class RunTerminal(Display, Reporter):
         seed = "" if result.seed is None else f" · seed {result.seed}"
         line = f"{result.model} · {result.task}{seed}: {result.status}"
         if result.scores:
-            line += f", {result.primary} {percent(result.scores[result.primary])}"
+            line += f", {result.headline} {percent(result.scores[result.headline])}"
         if result.status == "done" and result.seconds is not None:
             line += f" in {result.seconds:.1f} s"
         if result.status in ("failed", "unavailable"):
