@@ -49,7 +49,7 @@ def demo(
     from biobench.core.threads import usable_cpus
     from biobench.models.dummy import write_untrained
     from biobench.models.loading import quiet_libraries
-    from biobench.runs import RunRequest
+    from biobench.runs.options import RunRequest
     from trainer import api
 
     quiet_libraries()

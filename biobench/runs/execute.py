@@ -243,36 +243,44 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         return item.result(request, "failed", f"{error}; {error.hint}")
     except BioBenchError:
         raise
-    except (
-        RuntimeError,
-        MemoryError,
-        ValueError,
-        TypeError,
-        IndexError,
-        KeyError,
-        AssertionError,
-    ) as error:
+    except _BROKEN as error:
         stopped = False
-        if is_out_of_memory(error):
-            remedy = "make fewer runs at once, or use a machine or container with more memory"
-            return item.result(request, "failed", f"memory does not suffice for this run; {remedy}")
-        # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die
-        # with it.
         quiet = item.task.loaded.spec.access == "agreement"
-        if from_package(error, transformers):
-            library = f"transformers {transformers.__version__} itself cannot run this model"
-            cause = "" if quiet else f": {first_line(error)}"
-            remedy = "try another version of transformers, or another encoder"
-            return item.result(request, "failed", f"{library}{cause}; {remedy}")
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        # The message may quote the data; of agreement-bound data no word leaves its folder.
-        message = "" if quiet else f": {error}"
-        reason = f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
-        return item.result(request, "failed", reason)
+        return item.result(request, "failed", _why_broken(error, quiet=quiet))
     finally:
         if keep is not None and not stopped:
             keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
+
+
+_BROKEN = (
+    RuntimeError,
+    MemoryError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AssertionError,
+)
+"""What a checkpoint raises that breaks in a way nobody foresaw: the other runs must not die with
+it.
+"""
+
+
+def _why_broken(error: Exception, *, quiet: bool) -> str:
+    """What broke a run, and what to do. quiet: the message may quote data under an agreement, of
+    which no word leaves its folder.
+    """
+    if is_out_of_memory(error):
+        remedy = "make fewer runs at once, or use a machine or container with more memory"
+        return f"memory does not suffice for this run; {remedy}"
+    if from_package(error, transformers):
+        library = f"transformers {transformers.__version__} itself cannot run this model"
+        cause = "" if quiet else f": {first_line(error)}"
+        return f"{library}{cause}; try another version of transformers, or another encoder"
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    message = "" if quiet else f": {error}"
+    return f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
 
 
 def _keep_model(plan: RunPlan, item: Item, prepared: Prepared, outcome: Outcome) -> str | None:

@@ -58,16 +58,15 @@ def _problems(record: RunRecord, prediction: Prediction) -> Iterator[str]:
         yield "labels that the task does not have"
     if traits.spans:
         yield from _span_problems(prediction)
-        return
-    if prediction.spans or prediction.span_scores or prediction.tags:
+    elif prediction.spans or prediction.span_scores or prediction.tags:
         yield "spans in a task of document labels"
-    if traits.ranked:
+    elif traits.ranked:
         yield from _ranking_problems(prediction)
-        return
-    yield from _label_problems(prediction, labels)
-    # the likeliest set of options need not hold the likeliest options
-    if traits.single and not traits.options and not _is_likeliest(prediction, labels):
-        yield "labels that do not follow from their scores"
+    else:
+        yield from _label_problems(prediction, labels)
+        # the likeliest set of options need not hold the likeliest options
+        if traits.single and not traits.options and not _is_likeliest(prediction, labels):
+            yield "labels that do not follow from their scores"
 
 
 def _number_problems(prediction: Prediction, scale: tuple[float, float]) -> Iterator[str]:

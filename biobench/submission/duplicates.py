@@ -146,25 +146,33 @@ def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> li
 
 def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
     """The grade and what is copied, in words that the other run's name ends; None: no copy."""
-    this_run, other_run = run.ran, other.ran
-    if this_run[:3] != other_run[:3] or not (run.varied and other.varied):
-        return None  # of other data, or one that learnt nothing
-    same_weights = this_run.weights == other_run.weights
-    same_model = same_weights and this_run.model == other_run.model
-    same_documents = run.documents == other.documents
-    if same_model and this_run.seed == other_run.seed:
-        return None  # the run itself, sent again or in another precision
-    if this_run.type == NEEDLE and not same_documents:
-        return None  # of a window that holds other lengths
-    if same_weights and not same_model:
+    if not _are_comparable(run, other):
+        return None
+    is_same_model = _same_model(run.ran, other.ran)
+    if run.ran.weights == other.ran.weights and not is_same_model:
         return "person", "has the weights, under another name, of"
-    if not same_documents:
+    if run.documents != other.documents:
         return "person", "has other documents on the same data than"
     copied = _copied_scores(run, other)
     # probes of several seeds on the same states answer nearly alike
-    if copied is None and not (same_model and this_run.track == "frozen"):
+    if copied is None and not (is_same_model and run.ran.track == "frozen"):
         copied = _copied_answers(run, other)
     return copied
+
+
+def _same_model(this_run: Ran, other_run: Ran) -> bool:
+    return (this_run.weights, this_run.model) == (other_run.weights, other_run.model)
+
+
+def _are_comparable(run: Answers, other: Answers) -> bool:
+    """Whether equal answers would say anything: both learnt something, on the same data."""
+    this_run, other_run = run.ran, other.ran
+    if this_run[:3] != other_run[:3] or not (run.varied and other.varied):
+        return False
+    if _same_model(this_run, other_run) and this_run.seed == other_run.seed:
+        return False  # the run itself, sent again or in another precision
+    # a needle run whose window holds other lengths has other documents
+    return this_run.type != NEEDLE or run.documents == other.documents
 
 
 def _copied_scores(run: Answers, other: Answers) -> tuple[Grade, str] | None:

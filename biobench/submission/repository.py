@@ -100,12 +100,14 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     read or written.
     """
     folder = Path(folder)
-    name, verification = folder.resolve().name, verify(folder)
+    name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _"
         )
-    if (stopped := _stopped(verification)) is not None:
+    verification = verify(folder)
+    stopped = _stopped(verification)
+    if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
     title, place = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
     lines = [
@@ -114,48 +116,67 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     ]
     text = "\n- ".join([f"`biobench verify-submission`: {verification.summary()}", *lines])
     if address.startswith(HUB):
-        from huggingface_hub import CommitOperationAdd, HfApi
+        return _open_request(address, folder, place, title=title, text=text)
+    return SentSubmission(_push_branch(address, folder, place, title), None, text)
 
-        files = {
-            path.relative_to(folder).as_posix(): str(path)
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
-        with _hub_errors(address) as repository:
-            # One commit that opens the request: `upload_folder` sends several and leaves the
-            # request a draft.
-            commit = HfApi().create_commit(
-                repo_id=repository,
-                repo_type="dataset",
-                operations=[
-                    CommitOperationAdd(f"{place}/{path}", file) for path, file in files.items()
-                ],
-                commit_message=title,
-                commit_description=text,
-                create_pr=True,
-            )
-        if commit.pr_url is not None:
-            return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
-    else:
-        branch, head = f"submission/{name}", f"refs/heads/submission/{name}"
-        with tempfile.TemporaryDirectory() as temporary:
-            clone = Path(temporary, "clone")
-            _clone(address, clone)
-            # sent before: the request is continued, and nothing that somebody added to it is
-            # overwritten
-            sent = run_git(["ls-remote", "origin", head], clone).strip()
-            if sent:
-                run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
-            run_git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD" if sent else "HEAD"], clone)
-            shutil.rmtree(clone / place, ignore_errors=True)
-            with writing(clone / place):
-                shutil.copytree(folder, clone / place, copy_function=shutil.copyfile)
-            run_git(["add", "--all", "--force", "--", place], clone)
-            if run_git(["status", "--porcelain"], clone).strip():
-                run_git(["commit", "--quiet", "-m", title], clone)
-                run_git(["push", "--quiet", "origin", branch], clone)
-                return SentSubmission(branch, None, text)
-    raise UsageError(f"{place} is there already, as it is here", hint="nothing is to be sent")
+
+def _open_request(
+    address: str, folder: Path, place: str, *, title: str, text: str
+) -> SentSubmission:
+    """A pull request of the hub that adds the folder at `place`.
+
+    One commit opens it: `upload_folder` sends several and leaves the request a draft.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    operations = [
+        CommitOperationAdd(f"{place}/{path.relative_to(folder).as_posix()}", str(path))
+        for path in folder.rglob("*")
+        if path.is_file()
+    ]
+    with _hub_errors(address) as repository:
+        commit = HfApi().create_commit(
+            repo_id=repository,
+            repo_type="dataset",
+            operations=operations,
+            commit_message=title,
+            commit_description=text,
+            create_pr=True,
+        )
+    if commit.pr_url is None:
+        raise _nothing_to_send(place)
+    return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
+
+
+def _push_branch(address: str, folder: Path, place: str, title: str) -> str:
+    """The branch of a git repository, pushed, that adds the folder at `place`.
+
+    Where it was sent before, its branch is continued, and nothing that somebody added to it is
+    overwritten.
+    """
+    branch = f"submission/{folder.resolve().name}"
+    head = f"refs/heads/{branch}"
+    with tempfile.TemporaryDirectory() as temporary:
+        clone = Path(temporary, "clone")
+        _clone(address, clone)
+        start = "HEAD"
+        if run_git(["ls-remote", "origin", head], clone).strip():
+            run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
+            start = "FETCH_HEAD"
+        run_git(["checkout", "--quiet", "-b", branch, start], clone)
+        shutil.rmtree(clone / place, ignore_errors=True)
+        with writing(clone / place):
+            shutil.copytree(folder, clone / place, copy_function=shutil.copyfile)
+        run_git(["add", "--all", "--force", "--", place], clone)
+        if not run_git(["status", "--porcelain"], clone).strip():
+            raise _nothing_to_send(place)
+        run_git(["commit", "--quiet", "-m", title], clone)
+        run_git(["push", "--quiet", "origin", branch], clone)
+    return branch
+
+
+def _nothing_to_send(place: str) -> UsageError:
+    return UsageError(f"{place} is there already, as it is here", hint="nothing is to be sent")
 
 
 _SAFE = (
@@ -210,12 +231,10 @@ def _stopped(verification: Verification) -> str | None:
     """Why a submission goes no further; None where it may. One that waits to be reproduced may be
     sent and shown.
     """
-    stops = (
-        c
-        for c in verification.checks
-        if c.grade == "error" or (c.grade == "person" and c.code != "W01")
-    )
-    return next((f"{verification.state}: {stop.where}: {plain(stop.what)}" for stop in stops), None)
+    for check in verification.checks:
+        if check.grade != "warning" and (check.grade, check.code) != ("person", "W01"):
+            return f"{verification.state}: {check.where}: {plain(check.what)}"
+    return None
 
 
 def _take(
@@ -230,9 +249,8 @@ def _take(
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
     exists = folder.exists() or folder.is_symlink()
-    here, theirs = _whole(folder), _whole(source)
-    is_other = here is None or (theirs is not None and here.model != theirs.model)
-    if exists and theirs is not None and is_other:
+    ours, theirs = _whole(folder), _whole(source)
+    if exists and theirs is not None and (ours is None or ours.model != theirs.model):
         reason = "it is another submission, or was changed here since; delete it to pull it again"
         return PulledSubmission(name, "kept", reason)
     try:
@@ -244,10 +262,8 @@ def _take(
         reason = "a run that the repository's maintainer drew does not agree"
         return PulledSubmission(name, "refused", reason)
     foreign = _foreign(their_statement, address)
-    if here is not None and here == theirs:
-        if our_statement is None or not our_statement.draws:
-            mark: Mark = "claimed" if our_statement is None else our_statement.mark
-            save_statement(folder, target.parent, make_statement(folder, mark, foreign=foreign))
+    if ours is not None and ours == theirs:
+        _note_their_word(folder, our_statement, foreign)
         return PulledSubmission(name, "unchanged", mark_of(folder))
     verification = verify(source, data_dir, target.parent)
     stopped = _stopped(verification)
@@ -257,6 +273,16 @@ def _take(
     statement = make_statement(folder, verification.mark, foreign=foreign)
     save_statement(folder, target.parent, statement)
     return PulledSubmission(name, "updated" if exists else "new", mark_of(folder))
+
+
+def _note_their_word(folder: Path, statement: Statement | None, foreign: Foreign | None) -> None:
+    """Keep what the repository says of a submission that is here unchanged, unless runs were drawn
+    here.
+    """
+    if statement is not None and statement.draws:
+        return
+    mark: Mark = "claimed" if statement is None else statement.mark
+    save_statement(folder, folder.parents[1], make_statement(folder, mark, foreign=foreign))
 
 
 def _put(source: Path, folder: Path) -> None:
