@@ -78,7 +78,7 @@ def cka(
 @analyze.command()
 @scored_by
 def transplant(
-    how: RunRequest,
+    request: RunRequest,
     recipient: Annotated[
         str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")
     ],
@@ -99,7 +99,7 @@ def transplant(
     as_json: Json = False,
 ) -> None:
     """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
-    if probe and not how.tasks:
+    if probe and not request.tasks:
         raise UsageError(
             "nothing is scored without a task", hint="add --task ID, or leave out --probe"
         )
@@ -111,14 +111,14 @@ def transplant(
         for text in layers or ["all"]
     }
     if probe:
-        how = replace(how, overrides=(*FROZEN, *how.overrides))
-    if how.tasks:
-        check_runs([recipient, donor], how)
+        request = replace(request, overrides=(*FROZEN, *request.overrides))
+    if request.tasks:
+        check_runs([recipient, donor], request)
     copies = _hybrids(recipient, donor, Path(out), layers_by_name, modules)
     lines = [_copied_line(copy, donor) for copy in copies]
     report = None
-    if how.tasks:
-        report = _hybrid_report(recipient, donor, copies, how)
+    if request.tasks:
+        report = _hybrid_report(recipient, donor, copies, request)
         lines += _paired_lines(report, "recovered")
     if probe:
         lines.append(
@@ -151,13 +151,13 @@ def _hybrids(
     """A checkpoint for each choice of layers: the folder itself where there is one choice."""
     from trainer.analysis.transplant import transplant as make
 
-    parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
+    copied_modules: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
     copies = []
     for name, layers in layers_by_name.items():
         folder = out
         if len(layers_by_name) > 1:
             folder = out / f"layers-{name.replace(',', '_')}"
-        copies.append(make(recipient, donor, folder, layers=layers, parts=parts))
+        copies.append(make(recipient, donor, folder, layers=layers, parts=copied_modules))
     return copies
 
 
@@ -169,13 +169,13 @@ def _copied_line(copy: Transplant, donor: str) -> str:
 
 
 def _hybrid_report(
-    recipient: str, donor: str, copies: Sequence[Transplant], how: RunRequest
+    recipient: str, donor: str, copies: Sequence[Transplant], request: RunRequest
 ) -> PairedReport:
     """The scores of both checkpoints and the hybrids, which are run here."""
     from biobench.workflows.mechanism import paired_report
 
     folders = [str(copy.folder) for copy in copies]
-    scores = _scored([recipient, donor, *folders], how)
+    scores = _scored([recipient, donor, *folders], request)
     twin, reference, *_ = scores
     roles = ("donor", "recipient", "hybrid")
     return paired_report(scores, reference=reference, twin=twin, roles=roles)
@@ -207,7 +207,7 @@ def freeze_report(
 @analyze.command()
 @scored_by
 def stability(
-    how: RunRequest,
+    request: RunRequest,
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
     *,
     rates: Annotated[
@@ -220,7 +220,7 @@ def stability(
     from biobench.workflows.mechanism import stability as summarise
 
     learning_rates = _read("learning rates", rates, _distinct_numbers, "1e-5,2e-5,5e-5")
-    if not how.tasks:
+    if not request.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
     if len(learning_rates) < 2:
         raise UsageError(
@@ -228,12 +228,12 @@ def stability(
         )
     _prepare()
     at_rate = {
-        rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}"))
+        rate: replace(request, overrides=(*request.overrides, f"training.learning_rate={rate!r}"))
         for rate in learning_rates
     }
-    for request in at_rate.values():
-        check_runs(models, request)
-    scores = {rate: _scored(models, request) for rate, request in at_rate.items()}
+    for changed in at_rate.values():
+        check_runs(models, changed)
+    scores = {rate: _scored(models, changed) for rate, changed in at_rate.items()}
     tasks, seeds, spreads = summarise(scores)
     data = {"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]}
     answer(as_json, data, _spread_lines(tasks, seeds, spreads))
@@ -303,13 +303,13 @@ def _prepare() -> None:
     quiet_libraries()
 
 
-def _scored(models: Sequence[str], how: RunRequest) -> dict[str, dict[str, dict[int, float]]]:
+def _scored(models: Sequence[str], request: RunRequest) -> dict[str, dict[str, dict[int, float]]]:
     """The scores of models on what `how` says; runs are reported on the terminal."""
     from biobench.cli.console.progress import RunTerminal
     from biobench.workflows.mechanism import run_scores
 
     with RunTerminal() as reporter:
-        return run_scores(models, how, reporter)
+        return run_scores(models, request, reporter)
 
 
 def _cka_lines(report: CkaReport) -> Iterator[str]:
@@ -321,8 +321,8 @@ def _cka_lines(report: CkaReport) -> Iterator[str]:
         *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns),
     ]
 
-    def cell(where: str, estimator: str, kind: str) -> str:
-        value: Value | None = getattr(report.of(where, estimator), kind)
+    def cell(layer: str, estimator: str, kind: str) -> str:
+        value: Value | None = getattr(report.of(layer, estimator), kind)
         return with_interval(
             None if value is None else value.value, value, scale=1 if kind == "ratio" else 100
         )
@@ -386,11 +386,11 @@ def _spread_lines(
         best_rate = f"{model.best_rate:g}"
         rows.append((model.model, *scores, best_rate, percent(model.range), spread, to_first))
     yield table(head, rows)
-    over = (
+    caption = (
         f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: "
         f"within each seed "
     )
-    yield f"{over}and task, then the mean; 95% intervals over other seeds"
+    yield f"{caption}and task, then the mean; 95% intervals over other seeds"
 
 
 def _test(test: MeanTest | None) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def slurm(
     """
     from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words
 
-    command, *rest = words
+    command, *arguments = words
     job = SlurmJob(
         time=time, partition=partition, gpu=gpu, cpus=cpus, grace=grace, setup=setup, sbatch=sbatch
     )
@@ -70,14 +70,14 @@ def slurm(
 
         (parser := typer.Typer()).command()(run)
         # a mistake is reported here, not by jobs
-        typer.main.get_command(parser).make_context("biobench run", list(rest))
-        script = array_script(job, rest, workers)
+        typer.main.get_command(parser).make_context("biobench run", list(arguments))
+        script = array_script(job, arguments, workers)
     elif command == "pretrain":
         if nodes is None:
             raise UsageError(
                 "how many nodes is not said", hint="add --nodes 2, before the two dashes"
             )
-        recipe, out, options = pretraining_words(rest)
+        recipe, out, options = pretraining_words(arguments)
         script = pretraining_script(
             job, recipe, out, nodes=nodes, gpus=gpus_per_node, options=options
         )

@@ -87,11 +87,11 @@ def load(name: str) -> Any:
     command = getattr(
         import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_")
     )
-    part = typer.Typer()
-    part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(
-        command
-    )
-    loaded = typer.main.get_group(part).commands[name]
+    group = typer.Typer()
+    group.add_typer(command, name=name) if isinstance(command, typer.Typer) else group.command(
+        name
+    )(command)
+    loaded = typer.main.get_group(group).commands[name]
     loaded.hidden = name in HIDDEN
     return loaded
 

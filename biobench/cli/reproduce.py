@@ -71,7 +71,7 @@ def reproduce(
     from biobench.models.loading import quiet_libraries
 
     quiet_libraries()
-    how = RunRequest(
+    request = RunRequest(
         tasks=task,
         results_dir=results_dir,
         data_dir=data_dir,
@@ -81,7 +81,7 @@ def reproduce(
         parallel=1,
         gate=False,
     )
-    again = Again(how, models)
+    again = Again(request, models)
     if submission is not None:
         _draw(submission, against, again, as_json=as_json)
         return
@@ -157,8 +157,8 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
     verification = verify(submission, again.how.data_dir, results)
     for check in verification.checks:
         if check.grade == "error" and check.code != "W02":
-            what = f"the submission is refused: {check.where}: {check.what}"
-            raise UsageError(what, hint="see `biobench verify-submission`")
+            message = f"the submission is refused: {check.where}: {check.what}"
+            raise UsageError(message, hint="see `biobench verify-submission`")
     waiting = {
         check.where.removeprefix("runs/")
         for check in verification.checks

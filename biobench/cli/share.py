@@ -122,17 +122,22 @@ def pull(
     from biobench.submission import repository as remote
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
-    shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
+    option = "" if results_dir == "results" else f" --results-dir {results_dir}"
     lines = [
         f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions",
         *(
-            f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else "")
-            for one in pulled
+            f"  {submission.name}: {submission.outcome}"
+            + (f" ({submission.reason})" if submission.reason else "")
+            for submission in pulled
         ),
-        f"Next: `biobench report{shown}`, or `biobench compare` with your own model",
+        f"Next: `biobench report{option}`, or `biobench compare` with your own model",
     ]
-    answer(as_json, [{"commit": commit, "submissions": [one._asdict() for one in pulled]}], lines)
-    if any(one.outcome == "refused" for one in pulled):
+    answer(
+        as_json,
+        [{"commit": commit, "submissions": [submission._asdict() for submission in pulled]}],
+        lines,
+    )
+    if any(submission.outcome == "refused" for submission in pulled):
         raise typer.Exit(1)
 
 

@@ -125,19 +125,19 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     from biobench.runs.estimate import Pace, longest_first
     from biobench.runs.execute import RunContext, execute
 
-    context, known, pace = RunContext(plan), {}, Pace(plan)
+    context, made, pace = RunContext(plan), {}, Pace(plan)
     if plan.request.executor == "ray" and waiting:
         from biobench.runs.ray import run_on_ray
 
-        known = run_on_ray(context, longest_first(waiting, pace), reporter)
+        made = run_on_ray(context, longest_first(waiting, pace), reporter)
     elif waiting:
         from biobench.runs.workers import run_workers, worker_count
 
         workers = min(worker_count(plan), len(waiting))
         if workers > 1:
-            known = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
-    order = {item.key: place for place, item in enumerate(plan.items)}
-    ended = execute(context, longest_first(plan.items, pace), reporter, known)
+            made = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
+    order = {item.key: position for position, item in enumerate(plan.items)}
+    ended = execute(context, longest_first(plan.items, pace), reporter, made)
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 

@@ -88,10 +88,10 @@ class RunContext:
         # the verdict looks at the first of several splits, and always at all documents
         entry = next(e for e in self.plan.tasks if e.id == task_id and e.data is not None)
         assert entry.data is not None
-        whole = None
+        read_whole = None
         if request.limit is not None:
-            whole = partial(load_data, entry.loaded, request.data_dir)
-        ensure(entry.loaded, entry.data, request.results_dir, full=whole)
+            read_whole = partial(load_data, entry.loaded, request.data_dir)
+        ensure(entry.loaded, entry.data, request.results_dir, full=read_whole)
         self._gated.add(task_id)
 
 
@@ -99,7 +99,7 @@ def execute(
     context: RunContext,
     items: Sequence[Item],
     reporter: Reporter,
-    known: Mapping[str, RunResult] | None = None,
+    made: Mapping[str, RunResult] | None = None,
     *,
     aloud: bool = True,
 ) -> Iterator[RunResult]:
@@ -108,30 +108,30 @@ def execute(
     known: results by key of workers, which the reporter has heard of. aloud: say that runs of other
     processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
-    known = known or {}
+    made = made or {}
     plan, waiting, position = context.plan, list(items), 0
     next_line = 0.0 if aloud else float("inf")
     while waiting:
-        held: list[Item] = []  # by other processes
+        elsewhere: list[Item] = []  # by other processes
         for item in waiting:
             if STOP():
                 raise RunStoppedError
-            finished = known.get(item.key)
+            finished = made.get(item.key)
             if finished is None:
                 finished = _one(item, context, reporter, position + 1, len(items))
                 if finished is None:
-                    held.append(item)
+                    elsewhere.append(item)
                     continue
                 finished = plan.told_apart(finished)
                 reporter.finish(finished)
             position += 1
             yield finished
-        if not plan.request.wait and len(held) == len(waiting):
-            for item in held:
+        if not plan.request.wait and len(elsewhere) == len(waiting):
+            for item in elsewhere:
                 line = item.result(plan.request, "skipped", "another process makes it")
                 yield plan.told_apart(line)
             return
-        waiting = held
+        waiting = elsewhere
         if waiting and plan.request.wait:
             next_line = _wait(waiting, context.store, next_line)
 
@@ -278,9 +278,9 @@ def _why_broken(error: Exception, *, quiet: bool) -> str:
         library = f"transformers {transformers.__version__} itself cannot run this model"
         cause = "" if quiet else f": {first_line(error)}"
         return f"{library}{cause}; try another version of transformers, or another encoder"
-    where = traceback.extract_tb(error.__traceback__)[-1]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     message = "" if quiet else f": {error}"
-    return f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
+    return f"{type(error).__name__}{message} ({frame.filename}:{frame.lineno})"
 
 
 def _keep_model(plan: RunPlan, item: Item, prepared: Prepared, outcome: Outcome) -> str | None:

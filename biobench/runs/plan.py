@@ -130,11 +130,14 @@ class RunPlan:
         """Weights to `model`, `model (2)`, ..., of the checkpoints that share a name."""
         names: dict[str, dict[str, str]] = defaultdict(dict)
         for checkpoint in self.checkpoints:
-            alike = names[checkpoint.id]
-            name = f"{checkpoint.id} ({len(alike) + 1})" if alike else checkpoint.id
-            alike.setdefault(checkpoint.hash, name)
-        shared = [alike for alike in names.values() if len(alike) > 1]
-        return {weights: name for alike in shared for weights, name in alike.items()}
+            by_weights = names[checkpoint.id]
+            number = f" ({len(by_weights) + 1})" if by_weights else ""
+            by_weights.setdefault(checkpoint.hash, checkpoint.id + number)
+        numbered: dict[str, str] = {}
+        for by_weights in names.values():
+            if len(by_weights) > 1:
+                numbered |= by_weights
+        return numbered
 
     def name_of(self, item: Item) -> RunName:
         """What a run is called where its progress is shown."""
@@ -156,33 +159,22 @@ class RunPlan:
 
     def contradictions(self) -> list[str]:
         """Which tasks' data are not what their specs count, or no known release, a line each."""
-        checked = [
-            (entry.id, _contradictions(entry.loaded, entry.data))
-            for entry in self.tasks
-            if entry.data
-        ]
-        return list(
-            dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines)
-        )
+        lines: dict[str, None] = {}
+        for entry in self.tasks:
+            if entry.data is not None:
+                for problem in _contradictions(entry.loaded, entry.data):
+                    lines[f"warning: {entry.id}: {problem}"] = None
+        return list(lines)
 
     def remarks(self) -> list[str]:
         """What a user must know before the runs begin, a line each: tasks that are left out, data
         that contradict their specs, and how the checkpoints are read.
         """
-        return [
-            *self.skipped,
-            *self.contradictions(),
-            *self._notes(),
-        ]
-
-    def _notes(self) -> list[str]:
-        """How the checkpoints are read, a line each."""
-        return [
-            f"note: {checkpoint.id}: {note}"
-            for checkpoint in self.checkpoints
-            if checkpoint.reading is not None
-            for note in checkpoint.reading.notes
-        ]
+        lines = [*self.skipped, *self.contradictions()]
+        for checkpoint in self.checkpoints:
+            if checkpoint.reading is not None:
+                lines += [f"note: {checkpoint.id}: {note}" for note in checkpoint.reading.notes]
+        return lines
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
@@ -250,14 +242,15 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     if request.seeds is None:
         return every
     seeds = seeds_of(task, request)
-    known = range(resampled.seed, resampled.seed + resampled.fold_files)
-    if unknown := [seed for seed in seeds if seed not in known]:
-        raise UsageError(
-            f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a "
-            f"seed each",
-            hint=f"leave --seeds out, or take some of {known[0]}-{known[-1]}",
-        )
-    return [entry for seed, entry in zip(known, every, strict=True) if seed in seeds]
+    split_seeds = range(resampled.seed, resampled.seed + resampled.fold_files)
+    for seed in seeds:
+        if seed not in split_seeds:
+            raise UsageError(
+                f"--seeds: {seed} names no split of {task.id}, whose {len(split_seeds)} splits "
+                f"have a seed each",
+                hint=f"leave --seeds out, or take some of {split_seeds[0]}-{split_seeds[-1]}",
+            )
+    return [entry for seed, entry in zip(split_seeds, every, strict=True) if seed in seeds]
 
 
 def _entry(
@@ -280,8 +273,8 @@ def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
     problem = release_problem(task, data.source, data.hash)
     lines = [] if problem is None else [problem]
     if counts := data.count_problems:
-        more = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
-        lines.append(f"{counts[0]}{more}; scores are not comparable with others")
+        further = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
+        lines.append(f"{counts[0]}{further}; scores are not comparable with others")
     return lines
 
 
@@ -331,8 +324,8 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
 def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
-    part = request.limit is not None or spec.training.train_fraction < 1
-    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(part) or {})
+    is_part = request.limit is not None or spec.training.train_fraction < 1
+    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(is_part) or {})
     if request.no_test:
         protocol["scored"] = "validation"
     if entry.resampled is not None:

@@ -101,8 +101,8 @@ def _running(store: Store, task: str, key: str) -> FolderRun | None:
         return run
     # the time spent is that of the holder's monotonic clock
     spent = max(0.0, beat.written - beat.began)
-    left = spent * (beat.steps - beat.step) / beat.step if beat.step else None
-    return replace(run, step=beat.step, steps=beat.steps, seconds_left=left)
+    seconds = spent * (beat.steps - beat.step) / beat.step if beat.step else None
+    return replace(run, step=beat.step, steps=beat.steps, seconds_left=seconds)
 
 
 def _left(store: Store, task: str, key: str) -> FolderRun:

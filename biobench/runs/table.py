@@ -42,8 +42,8 @@ class RunResults(list[RunResult]):
         import pandas as pd
 
         names, rows = cells_of(self)
-        below = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
-        return pd.DataFrame(rows, columns=names).to_html(index=False) + below
+        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
+        return pd.DataFrame(rows, columns=names).to_html(index=False) + paragraphs
 
 
 def percent(value: float | None) -> str:
@@ -83,10 +83,12 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the rows."""
     if any(r.status == "planned" for r in results):
         return _plan_cells(results)
-    rows = [_cells(result) for result in results]
-    names = ["model", "task", "seed", "status", "score", "macro", "micro", "weighted"]
-    names += ["seconds", "cut", "lost"]
-    return names, [[row[name] for name in names] for row in rows]
+    return _columns([_cells(result) for result in results])
+
+
+def _columns(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the cells of each row in their order."""
+    return list(rows[0]) if rows else [], [list(row.values()) for row in rows]
 
 
 def _cells(result: RunResult) -> dict[str, str]:
@@ -101,10 +103,10 @@ def _cells(result: RunResult) -> dict[str, str]:
         "task": result.task,
         "seed": "" if result.seed is None else str(result.seed),
         "status": result.status,
+        "score": score,
         "macro": percent(scores.get("macro_f1")),
         "micro": percent(scores.get("micro_f1")),
         "weighted": percent(scores.get("weighted_f1")),
-        "score": score,
         "seconds": seconds,
         "cut": str(result.truncated_documents or _DASH),
         "lost": str(result.lost_gold or _DASH),
@@ -118,20 +120,21 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
     groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in results:
         groups.setdefault((r.model, r.task, r.status, settings_of(r)), []).append(r)
-    names = ["model", "task", "seeds", "status", "steps", "tokens", "time", "settings"]
     rows = []
     for (model, task, status, settings), runs in groups.items():
-        seeds = seeds_in_words([r.seed for r in runs if r.seed is not None])
-        steps, tokens = (
-            _most(r.steps_expected for r in runs),
-            _most(r.tokens_expected for r in runs),
-        )
-        rows.append([model, task, seeds, status, steps, tokens, _time_of(runs), settings])
-    if not any(row[-1] for row in rows):
-        names.pop()
-        for row in rows:
-            row.pop()
-    return names, rows
+        row = {
+            "model": model,
+            "task": task,
+            "seeds": seeds_in_words([r.seed for r in runs if r.seed is not None]),
+            "status": status,
+            "steps": _most(r.steps_expected for r in runs),
+            "tokens": _most(r.tokens_expected for r in runs),
+            "time": _time_of(runs),
+        }
+        if any(settings_of(r) for r in results):
+            row["settings"] = settings
+        rows.append(row)
+    return _columns(rows)
 
 
 def _most(numbers: Iterable[int | None]) -> str:
@@ -160,31 +163,31 @@ def settings_of(result: RunResult) -> str:
     """In what a run departs from its spec, in words; empty where in nothing."""
     from biobench.schema.protocols import FROZEN, protocol_named_by
 
-    parts = []
+    settings = []
     if result.track != "fixed":
-        parts.append(f"track {result.track}")
+        settings.append(f"track {result.track}")
     if result.limit is not None:
-        parts.append(f"limit {result.limit}")
+        settings.append(f"limit {result.limit}")
     if result.split != "test":
-        parts.append("no test")
+        settings.append("no test")
     protocol = protocol_named_by(result.overrides)
     if protocol is not None:
-        parts.append(f"{protocol} protocol")
+        settings.append(f"{protocol} protocol")
     else:
         implied = FROZEN if result.track == "frozen" else ()
-        parts += [text for text in result.overrides if text not in implied]
-    return ", ".join(parts)
+        settings += [text for text in result.overrides if text not in implied]
+    return ", ".join(settings)
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
     """``42-46`` for a run of numbers, else with commas: ``42, 44-46``."""
-    parts: list[list[int]] = []
+    ranges: list[list[int]] = []
     for seed in sorted(set(seeds)):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
+        if ranges and seed == ranges[-1][-1] + 1:
+            ranges[-1].append(seed)
         else:
-            parts.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+            ranges.append([seed])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in ranges)
 
 
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
@@ -196,6 +199,16 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
         if folder is not None:
             yield f"{model}: {folder}"
     scored = [r for r in results if r.is_scored]
+    yield from _means(scored)
+    if any(r.limit is not None for r in scored):
+        yield "limit: no baseline is compared, because baselines learn from all documents"
+    if any(r.truncated_documents for r in scored):
+        yield "cut: test documents longer than the model's window; the rest of them is not read"
+    yield from _lost_gold([r for r in scored if r.lost_gold])
+
+
+def _means(scored: Sequence[RunResult]) -> Iterator[str]:
+    """A line for each model and task with several runs, or with one below a baseline."""
     groups: dict[tuple[str, str, str], list[RunResult]] = {}
     for r in scored:
         groups.setdefault((r.weights, r.model, r.task), []).append(r)
@@ -203,11 +216,6 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
         baseline = _below_baseline(runs)
         if len(runs) > 1 or baseline:
             yield f"{model} on {task}: {_mean(runs)}{baseline}"
-    if any(r.limit is not None for r in scored):
-        yield "limit: no baseline is compared, because baselines learn from all documents"
-    if any(r.truncated_documents for r in scored):
-        yield "cut: test documents longer than the model's window; the rest of them is not read"
-    yield from _lost_gold([r for r in scored if r.lost_gold])
 
 
 def _below_baseline(runs: Sequence[RunResult]) -> str:
@@ -216,8 +224,8 @@ def _below_baseline(runs: Sequence[RunResult]) -> str:
     if not baselines:
         return ""
     name, score = baselines[0]
-    which = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
-    return f", {which}below the baseline {percent(score)} ({name})"
+    share = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
+    return f", {share}below the baseline {percent(score)} ({name})"
 
 
 def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:

@@ -107,7 +107,7 @@ class Verification:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        shown = {
+        fields = {
             name: getattr(self, name) for name in ("folder", "model", "state", "mark", "accepted")
         }
         runs, findings = (
@@ -115,4 +115,4 @@ class Verification:
             [check._asdict() for check in self.checks],
         )
         numbers = {"records": len(runs), "verified": self.count("verified")}
-        return {**shown, **numbers, "runs": runs, "findings": findings}
+        return {**fields, **numbers, "runs": runs, "findings": findings}

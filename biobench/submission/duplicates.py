@@ -87,9 +87,9 @@ def ran(record: RunRecord) -> Ran:
     )
 
 
-def _number(*parts: object) -> int:
+def _number(*values: object) -> int:
     """64 bits of the parts, the same in every process."""
-    digest = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8)
+    digest = hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "little", signed=True)
 
 
@@ -99,14 +99,16 @@ def answers_of(
     """gold: as the file or the data holds it; without spans and labels where it is not known."""
     numeric, by_id = is_numeric(record.task.type), {p.document: p for p in predictions}
     documents = sorted(gold, key=lambda d: d.id)
-    known = any(d.spans or d.labels for d in documents)
+    has_gold = any(d.spans or d.labels for d in documents)
     rows = []
     for document in documents:
         p = by_id.get(document.id) or Prediction(document=document.id)
         scores = p.label_scores or p.span_scores
         spans, labels = sorted(set(p.spans)), sorted(set(p.labels))
         telling = numeric or any(1e-3 < s < 1 - 1e-3 for s in scores)
-        right = known and set(spans) == set(document.spans) and set(labels) == set(document.labels)
+        right = (
+            has_gold and set(spans) == set(document.spans) and set(labels) == set(document.labels)
+        )
         decided = _number(spans, labels, scores if numeric else ())
         rows.append((decided, _number(scores) | 1 if telling else 0, right))
     decided_, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
@@ -129,34 +131,34 @@ def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> li
     """
     copies: dict[int, Check] = {}
     pairs = itertools.chain(
-        ((number, other) for number in range(len(runs)) for other in runs[:number]),
-        ((number, other) for other in earlier for number in range(len(runs))),
+        ((number, original) for number in range(len(runs)) for original in runs[:number]),
+        ((number, original) for original in earlier for number in range(len(runs))),
     )
-    for number, other in pairs:
+    for number, original in pairs:
         run = runs[number]
-        if number in copies or (copied := _copied(run, other)) is None:
+        if number in copies or (copied := _copied(run, original)) is None:
             continue
-        grade, what = copied
-        named = f"seed {other.ran.seed}"
-        if other.place:
-            named = f"{other.ran.model[:80]}, {named}, in {other.place}"
-        copies[number] = Check("P02", grade, run.where, f"{what} {named}")
+        grade, words = copied
+        named = f"seed {original.ran.seed}"
+        if original.place:
+            named = f"{original.ran.model[:80]}, {named}, in {original.place}"
+        copies[number] = Check("P02", grade, run.where, f"{words} {named}")
     return [copies[number] for number in sorted(copies)]
 
 
-def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+def _copied(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """The grade and what is copied, in words that the other run's name ends; None: no copy."""
-    if not _are_comparable(run, other):
+    if not _are_comparable(run, original):
         return None
-    is_same_model = _same_model(run.ran, other.ran)
-    if run.ran.weights == other.ran.weights and not is_same_model:
+    is_same_model = _same_model(run.ran, original.ran)
+    if run.ran.weights == original.ran.weights and not is_same_model:
         return "person", "has the weights, under another name, of"
-    if run.documents != other.documents:
+    if run.documents != original.documents:
         return "person", "has other documents on the same data than"
-    copied = _copied_scores(run, other)
+    copied = _copied_scores(run, original)
     # probes of several seeds on the same states answer nearly alike
     if copied is None and not (is_same_model and run.ran.track == "frozen"):
-        copied = _copied_answers(run, other)
+        copied = _copied_answers(run, original)
     return copied
 
 
@@ -164,31 +166,31 @@ def _same_model(this_run: Ran, other_run: Ran) -> bool:
     return (this_run.weights, this_run.model) == (other_run.weights, other_run.model)
 
 
-def _are_comparable(run: Answers, other: Answers) -> bool:
+def _are_comparable(run: Answers, original: Answers) -> bool:
     """Whether equal answers would say anything: both learnt something, on the same data."""
-    this_run, other_run = run.ran, other.ran
-    if this_run[:3] != other_run[:3] or not (run.varied and other.varied):
+    this_run, other_run = run.ran, original.ran
+    if this_run[:3] != other_run[:3] or not (run.varied and original.varied):
         return False
     if _same_model(this_run, other_run) and this_run.seed == other_run.seed:
         return False  # the run itself, sent again or in another precision
     # a needle run whose window holds other lengths has other documents
-    return this_run.type != NEEDLE or run.documents == other.documents
+    return this_run.type != NEEDLE or run.documents == original.documents
 
 
-def _copied_scores(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+def _copied_scores(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """Scores of the same documents that are equal to the last stored digit."""
-    both_scored = (run.scored != 0) & (other.scored != 0)
+    both_scored = (run.scored != 0) & (original.scored != 0)
     number = int(both_scored.sum())
-    equal = int((both_scored & (run.scored == other.scored)).sum())
+    equal = int((both_scored & (run.scored == original.scored)).sum())
     if number >= SCORES_FROM and equal >= SAME_SCORES * number:
         return "error", f"has the scores of {equal} of {number} documents to the last digit of"
     return None
 
 
-def _copied_answers(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+def _copied_answers(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """Equal answers to the same documents, of which those count that not both have right."""
-    hard = ~(run.right & other.right)
-    number, equal = int(hard.sum()), int((hard & (run.decided == other.decided)).sum())
+    hard = ~(run.right & original.right)
+    number, equal = int(hard.sum()), int((hard & (run.decided == original.decided)).sum())
     # where no gold is known, easy documents count as hard too, and many equal answers say nothing
     near = run.right.any() and number >= NEAR_FROM and equal >= NEAR * number
     if number and (equal == number or near):

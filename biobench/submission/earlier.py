@@ -69,9 +69,9 @@ def keep_answers(results: Path, submission: Path) -> None:
 def _answers(store: Store, brief: Brief, place: str) -> Answers:
     """From the file that keeps them, else from the predictions. Raises StoreError."""
     file = _kept_file(store, brief)
-    kept = _read_kept(file, brief, place)
-    if kept is not None:
-        return kept
+    stored = _read_kept(file, brief, place)
+    if stored is not None:
+        return stored
     record = store.get(brief.task, brief.key)
     if record is None:
         raise StoreError("is gone", hint="repeat the command", file=store.root)
@@ -96,10 +96,10 @@ def _kept_file(store: Store, brief: Brief) -> Path:
 def _read_kept(file: Path, brief: Brief, place: str) -> Answers | None:
     """None where there is no such file, or it is not whole."""
     try:
-        with np.load(file) as parts:
-            fold = int(parts["fold"])
-            arrays = {name: parts[name] for name in _ARRAYS}
-            documents, varied = int(parts["documents"]), bool(parts["varied"])
+        with np.load(file) as archive:
+            fold = int(archive["fold"])
+            arrays = {name: archive[name] for name in _ARRAYS}
+            documents, varied = int(archive["documents"]), bool(archive["varied"])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
     ran = Ran(
@@ -112,17 +112,19 @@ def _read_kept(file: Path, brief: Brief, place: str) -> Answers | None:
         seed=brief.seed,
         track=brief.track,
     )
-    where = f"runs/{brief.task}/{brief.key}.parquet"
-    return Answers(ran=ran, where=where, place=place, documents=documents, varied=varied, **arrays)
+    predictions = f"runs/{brief.task}/{brief.key}.parquet"
+    return Answers(
+        ran=ran, where=predictions, place=place, documents=documents, varied=varied, **arrays
+    )
 
 
 def _keep(file: Path, answers: Answers) -> None:
     """A folder that cannot be written goes without."""
     fold = -1 if answers.ran.fold is None else answers.ran.fold
     numbers = {"fold": fold, "documents": answers.documents, "varied": answers.varied}
-    parts = {name: np.array(value) for name, value in numbers.items()}
-    parts |= {name: getattr(answers, name) for name in _ARRAYS}
+    archive = {name: np.array(value) for name, value in numbers.items()}
+    archive |= {name: getattr(answers, name) for name in _ARRAYS}
     stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **parts)
+    np.savez(stream, allow_pickle=False, **archive)
     with suppress(StoreError):
         write_atomic(file, stream.getvalue())

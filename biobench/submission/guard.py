@@ -61,8 +61,8 @@ def verify(
     )
     if done.returncode == 0:
         name, model, checks, runs, reproduced = json.loads(done.stdout)
-        parts = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
-        return Verification(name, model, *parts, reproduced)
+        findings = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
+        return Verification(name, model, *findings, reproduced)
     reason = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1][
         :200
     ]
@@ -82,13 +82,13 @@ def _main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         size = Path("/proc/self/statm")  # macOS has none
         pages = int(size.read_text().split()[0]) if size.is_file() else 2**22
-        most = pages * os.sysconf("SC_PAGE_SIZE") + int(memory)
-        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + int(memory)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if against:  # a large folder of results is no fault of the submission
         keep_answers(Path(against), Path(folder))
     if sys.platform != "win32":
-        most = math.ceil(time.process_time()) + int(seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+        limit = math.ceil(time.process_time()) + int(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     v = examine(folder, data_dir or None, against or None)
     print(json.dumps([v.folder, v.model, v.checks, v.runs, v.reproduced]), flush=True)
 

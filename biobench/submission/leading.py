@@ -78,8 +78,8 @@ def _rivals_on(
 ) -> list[list[Brief]]:
     """Each rival's runs on the task: under the same conditions, or where there are none, all."""
     of_task = [(key, runs) for key, runs in rivals.items() if key[0] == task]
-    alike = [runs for key, runs in of_task if key[1:3] == (spec, track)]
-    return alike or [runs for _, runs in of_task]
+    same_conditions = [runs for key, runs in of_task if key[1:3] == (spec, track)]
+    return same_conditions or [runs for _, runs in of_task]
 
 
 def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
@@ -93,7 +93,7 @@ def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]]
         if mean > published:
             passed.append(f"lies above the best published ({100 * published:.2f})")
         if rivals is not None:
-            best = max((_mean(others, metric) for others in rivals), default=-inf)
+            best = max((_mean(rival, metric) for rival in rivals), default=-inf)
             if best == -inf:
                 passed.append("is the first on this task")
             elif mean > best:

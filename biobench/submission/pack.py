@@ -114,8 +114,12 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     reasons = [_why_not(g) for g in named]
     allowed = [g for g, reason in zip(named, reasons, strict=True) if not reason]
     if not allowed:
-        what = f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}"
-        raise UsageError(what, hint="run it in full, with --track, --protocol small or an adapter")
+        message = (
+            f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}"
+        )
+        raise UsageError(
+            message, hint="run it in full, with --track, --protocol small or an adapter"
+        )
     lines = sorted({plain(line_name(g.model, g.variant)) for g in allowed})
     if len(lines) > 1:
         hint = "name one: " + ", ".join(f"'{line}'" for line in lines)

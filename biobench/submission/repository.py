@@ -90,7 +90,7 @@ def pull(
             _take(source, root, Path(results_dir) / SUBMITTED, data_dir, address)
             for source in sources
         ]
-        return commit, sorted([*taken, *refused], key=lambda one: one.name)
+        return commit, sorted([*taken, *refused], key=lambda submission: submission.name)
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
@@ -109,19 +109,19 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     stopped = _stopped(verification)
     if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
-    title, place = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
+    title, path = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
     lines = [
         f"{check.code} {check.grade}: {plain(check.where)}: {check.what}"
         for check in verification.checks
     ]
     text = "\n- ".join([f"`biobench verify-submission`: {verification.summary()}", *lines])
     if address.startswith(HUB):
-        return _open_request(address, folder, place, title=title, text=text)
-    return SentSubmission(_push_branch(address, folder, place, title), None, text)
+        return _open_request(address, folder, path, title=title, text=text)
+    return SentSubmission(_push_branch(address, folder, path, title), None, text)
 
 
 def _open_request(
-    address: str, folder: Path, place: str, *, title: str, text: str
+    address: str, folder: Path, target: str, *, title: str, text: str
 ) -> SentSubmission:
     """A pull request of the hub that adds the folder at `place`.
 
@@ -130,7 +130,7 @@ def _open_request(
     from huggingface_hub import CommitOperationAdd, HfApi
 
     operations = [
-        CommitOperationAdd(f"{place}/{path.relative_to(folder).as_posix()}", str(path))
+        CommitOperationAdd(f"{target}/{path.relative_to(folder).as_posix()}", str(path))
         for path in folder.rglob("*")
         if path.is_file()
     ]
@@ -144,11 +144,11 @@ def _open_request(
             create_pr=True,
         )
     if commit.pr_url is None:
-        raise _nothing_to_send(place)
+        raise _nothing_to_send(target)
     return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
 
 
-def _push_branch(address: str, folder: Path, place: str, title: str) -> str:
+def _push_branch(address: str, folder: Path, target: str, title: str) -> str:
     """The branch of a git repository, pushed, that adds the folder at `place`.
 
     Where it was sent before, its branch is continued, and nothing that somebody added to it is
@@ -164,19 +164,19 @@ def _push_branch(address: str, folder: Path, place: str, title: str) -> str:
             run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
             start = "FETCH_HEAD"
         run_git(["checkout", "--quiet", "-b", branch, start], clone)
-        shutil.rmtree(clone / place, ignore_errors=True)
-        with writing(clone / place):
-            shutil.copytree(folder, clone / place, copy_function=shutil.copyfile)
-        run_git(["add", "--all", "--force", "--", place], clone)
+        shutil.rmtree(clone / target, ignore_errors=True)
+        with writing(clone / target):
+            shutil.copytree(folder, clone / target, copy_function=shutil.copyfile)
+        run_git(["add", "--all", "--force", "--", target], clone)
         if not run_git(["status", "--porcelain"], clone).strip():
-            raise _nothing_to_send(place)
+            raise _nothing_to_send(target)
         run_git(["commit", "--quiet", "-m", title], clone)
         run_git(["push", "--quiet", "origin", branch], clone)
     return branch
 
 
-def _nothing_to_send(place: str) -> UsageError:
-    return UsageError(f"{place} is there already, as it is here", hint="nothing is to be sent")
+def _nothing_to_send(path: str) -> UsageError:
+    return UsageError(f"{path} is there already, as it is here", hint="nothing is to be sent")
 
 
 _SAFE = (
@@ -250,7 +250,7 @@ def _take(
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
     exists = folder.exists() or folder.is_symlink()
     ours, theirs = _whole(folder), _whole(source)
-    if exists and theirs is not None and (ours is None or ours.model != theirs.model):
+    if exists and theirs is not None and not _continues(ours, theirs):
         reason = "it is another submission, or was changed here since; delete it to pull it again"
         return PulledSubmission(name, "kept", reason)
     try:
@@ -258,7 +258,7 @@ def _take(
         our_statement = statement_on(folder, target.parent) if exists else None
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the statement on it {error.what}")
-    if their_statement is not None and not all(draw.agrees for draw in their_statement.draws):
+    if _is_denied(their_statement):
         reason = "a run that the repository's maintainer drew does not agree"
         return PulledSubmission(name, "refused", reason)
     foreign = _foreign(their_statement, address)
@@ -273,6 +273,16 @@ def _take(
     statement = make_statement(folder, verification.mark, foreign=foreign)
     save_statement(folder, target.parent, statement)
     return PulledSubmission(name, "updated" if exists else "new", mark_of(folder))
+
+
+def _continues(ours: Manifest | None, theirs: Manifest) -> bool:
+    """Whether a submission that is here whole is of the same model, so that theirs replaces it."""
+    return ours is not None and ours.model == theirs.model
+
+
+def _is_denied(statement: Statement | None) -> bool:
+    """Whether a drawn run contradicts the submission."""
+    return statement is not None and not all(draw.agrees for draw in statement.draws)
 
 
 def _note_their_word(folder: Path, statement: Statement | None, foreign: Foreign | None) -> None:
@@ -369,8 +379,8 @@ def _listed(root: Path) -> list[_Listed]:
         content = listing.stdout.read(MOST_LISTED + 1)
         listing.kill()
     if len(content) > MOST_LISTED:
-        what = f"lists more than {MOST_LISTED} bytes of files below {SUBMITTED} and {FOLDER}"
-        raise StoreError(f"the repository {what}", hint="pull from one that somebody keeps")
+        message = f"lists more than {MOST_LISTED} bytes of files below {SUBMITTED} and {FOLDER}"
+        raise StoreError(f"the repository {message}", hint="pull from one that somebody keeps")
     files = []
     for line in content.decode("utf-8", "surrogateescape").split("\0"):
         about, tab, path = line.partition("\t")
@@ -406,5 +416,5 @@ def _hub_errors(address: str) -> Iterator[str]:
     try:
         yield repository
     except client_errors() as error:
-        what, hint = explain(error, repository, "dataset", "main")
-        raise StoreError(f"hub dataset {plain(repository)}: {plain(what)}", hint=hint) from error
+        message, hint = explain(error, repository, "dataset", "main")
+        raise StoreError(f"hub dataset {plain(repository)}: {plain(message)}", hint=hint) from error

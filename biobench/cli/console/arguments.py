@@ -17,10 +17,10 @@ from biobench.schema.strict import suggest
 def several(texts: list[str]) -> list[str]:
     """Values of a repeatable option, of which `a,b` gives two; the name of a file stays whole."""
     return [
-        part
+        value
         for text in texts
-        for part in ([text] if os.path.exists(text) else text.split(","))
-        if part
+        for value in ([text] if os.path.exists(text) else text.split(","))
+        if value
     ]
 
 
