@@ -131,13 +131,18 @@ def new(
     from trainer.recipe.scaffold import write_recipe
 
     path = write_recipe(Path(corpus), base, Path(out), name, field=field, tokens=tokens)
-    arms = {f"runs/{name}": "", **({f"runs/{name}_twin": " --arm twin"} if twin else {})}
-    lines = [f"{path}: read it, then", f"  biobench pretrain plan {path}"]
-    lines += [f"  biobench pretrain {path}{arm} --out {run}" for run, arm in arms.items()]
-    lines += [f"  biobench ledger {' '.join(arms)}"] if twin else []
-    typer.echo(
-        "\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"])
-    )
+    runs = [f"runs/{name}"]
+    lines = [
+        f"{path}: read it, then",
+        f"  biobench pretrain plan {path}",
+        f"  biobench pretrain {path} --out runs/{name}",
+    ]
+    if twin:
+        runs.append(f"runs/{name}_twin")
+        lines.append(f"  biobench pretrain {path} --arm twin --out runs/{name}_twin")
+        lines.append(f"  biobench ledger {' '.join(runs)}")
+    models = " ".join(f"{run}/model" for run in runs)
+    typer.echo("\n".join([*lines, f"  biobench run {models} --suite fr"]))
 
 
 def _first() -> bool:

@@ -177,15 +177,16 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
             hint = "name the revision: " + ", ".join(map(plain, models))
             raise UsageError(f"'{plain(name)}' is the name of {len(models)} models", hint=hint)
         if named:
-            return _of_folder(named, Path(path))
+            return _of_folder(named, path)
     return []
 
 
-def _of_folder(groups: list[RunGroup], folder: Path) -> list[RunGroup]:
+def _of_folder(groups: list[RunGroup], path: str) -> list[RunGroup]:
     """Of runs of several checkpoints with one name those of the folder's weights; all of them where
-    it is no such folder.
+    it is the folder of none.
     """
-    if not folder.is_dir() or len({group.briefs[0].weights for group in groups}) == 1:
+    several = len({group.briefs[0].weights for group in groups}) > 1
+    if not several or not os.path.isfile(os.path.join(path, "config.json")):
         return groups
-    weights = content_hash(model_folder(folder))
+    weights = content_hash(model_folder(Path(path)))
     return [group for group in groups if group.briefs[0].weights == weights] or groups

@@ -47,11 +47,13 @@ class SlurmJob:
         if not 10 <= self.grace <= 65_535:
             raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
         kind = f"gpu:{gpus}" if self.gpu in (None, "any") else f"gpu:{self.gpu}:{gpus}"
-        wishes = [
-            "--job-name=biobench",
-            *([f"--partition={self.partition}"] if self.partition else []),
-            f"--time={self.time}",
-            *([f"--gres={kind}"] if self.gpu else []),
+        wishes = ["--job-name=biobench"]
+        if self.partition:
+            wishes.append(f"--partition={self.partition}")
+        wishes.append(f"--time={self.time}")
+        if self.gpu:
+            wishes.append(f"--gres={kind}")
+        wishes += [
             f"--cpus-per-task={self.cpus}",
             *lines,
             "--requeue",

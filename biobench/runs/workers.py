@@ -50,11 +50,11 @@ def worker_count(plan: RunPlan) -> int:
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
-    wanted, at_once = plan.request.parallel, plan.request.seeds_at_once
-    devices = max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1
-    return (devices if wanted == "auto" else int(wanted)) * (
-        _fitting(plan) if at_once == "auto" else int(at_once)
-    )
+    workers, at_once = plan.request.parallel, plan.request.seeds_at_once
+    if workers == "auto":
+        workers = str(max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1)
+    runs_on_a_device = _fitting(plan) if at_once == "auto" else int(at_once)
+    return int(workers) * runs_on_a_device
 
 
 def _fitting(plan: RunPlan) -> int:

@@ -50,9 +50,7 @@ def _problems(record: RunRecord, prediction: Prediction) -> Iterator[str]:
     if traits.numeric:
         yield from _number_problems(prediction, record.scale or (0.0, 0.0))
         return
-    scores = (*prediction.span_scores, *prediction.label_scores)
-    if not all(0 <= score <= 1 for score in scores):  # NaN is no fraction either
-        yield "scores that are no fractions between 0 and 1"
+    yield from _fraction_problems(prediction)
     used_labels = {span.label for span in prediction.spans} | {*prediction.labels}
     if not traits.ranked and not used_labels <= {*labels}:
         yield "labels that the task does not have"
@@ -75,6 +73,12 @@ def _number_problems(prediction: Prediction, scale: tuple[float, float]) -> Iter
     has_others = prediction.labels or prediction.spans or prediction.tags
     if has_others or len(numbers) != 1 or not low <= numbers[0] <= high:
         yield "something else than one number of the scale"
+
+
+def _fraction_problems(prediction: Prediction) -> Iterator[str]:
+    scores = (*prediction.span_scores, *prediction.label_scores)
+    if not all(0 <= score <= 1 for score in scores):  # NaN is no fraction either
+        yield "scores that are no fractions between 0 and 1"
 
 
 def _span_problems(prediction: Prediction) -> Iterator[str]:

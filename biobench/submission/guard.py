@@ -38,12 +38,7 @@ def verify(
     """
     if is_refused(check_layout(Path(folder))):
         return examine(folder)  # nothing is opened
-    words = [
-        str(folder),
-        *("" if p is None else str(p) for p in (data_dir, against)),
-        str(SECONDS),
-        str(MEMORY),
-    ]
+    words = [str(folder), str(data_dir or ""), str(against or ""), str(SECONDS), str(MEMORY)]
     # The submission's folder may be the current one, and must not bring modules of its own: -P, and
     # no relative path.
     paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
@@ -63,9 +58,8 @@ def verify(
         name, model, checks, runs, reproduced = json.loads(done.stdout)
         findings = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
         return Verification(name, model, *findings, reproduced)
-    reason = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1][
-        :200
-    ]
+    printed = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    reason = printed[-1][:200] if printed else "no reason"
     if done.returncode < 0:
         reason = f"{signal.Signals(-done.returncode).name} ended the process"
     ended = (
