@@ -186,7 +186,10 @@ def _of_folder(groups: list[RunGroup], path: str) -> list[RunGroup]:
     it is the folder of none.
     """
     several = len({group.briefs[0].weights for group in groups}) > 1
-    if not several or not os.path.isfile(os.path.join(path, "config.json")):
+    if not several or not os.path.isdir(path):
         return groups
-    weights = content_hash(model_folder(Path(path)))
+    folder = model_folder(Path(path))
+    if not (folder / "config.json").is_file():
+        return groups
+    weights = content_hash(folder)
     return [group for group in groups if group.briefs[0].weights == weights] or groups

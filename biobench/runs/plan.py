@@ -126,31 +126,32 @@ class RunPlan:
     skipped: list[str]
 
     @cached_property
-    def numbered(self) -> dict[str, str]:
-        """Weights to `model`, `model (2)`, ..., of the checkpoints that share a name."""
-        names: dict[str, dict[str, str]] = defaultdict(dict)
+    def aliases(self) -> dict[str, tuple[str, str]]:
+        """Weights to name (`model`, `model (2)`, ...) and folder, of checkpoints that share a
+        name.
+        """
+        folders: dict[str, dict[str, str]] = defaultdict(dict)
         for checkpoint in self.checkpoints:
-            by_weights = names[checkpoint.id]
-            number = f" ({len(by_weights) + 1})" if by_weights else ""
-            by_weights.setdefault(checkpoint.hash, checkpoint.id + number)
-        numbered: dict[str, str] = {}
-        for by_weights in names.values():
+            folders[checkpoint.id].setdefault(checkpoint.hash, str(checkpoint.folder))
+        aliases = {}
+        for name, by_weights in folders.items():
             if len(by_weights) > 1:
-                numbered |= by_weights
-        return numbered
+                for number, (weights, folder) in enumerate(by_weights.items(), start=1):
+                    aliases[weights] = name if number == 1 else f"{name} ({number})", folder
+        return aliases
 
     def name_of(self, item: Item) -> RunName:
         """What a run is called where its progress is shown."""
         checkpoint = item.checkpoint
-        model = self.numbered.get(checkpoint.hash, checkpoint.id)
+        model, _ = self.aliases.get(checkpoint.hash, (checkpoint.id, ""))
         return RunName(item.key, model, item.task.id, item.seed)
 
     def told_apart(self, result: RunResult) -> RunResult:
         """The result under a name that no other checkpoint of the plan has, with its folder."""
-        if result.weights not in self.numbered:
+        if result.weights not in self.aliases:
             return result
-        (folder, *_) = (c.folder for c in self.checkpoints if c.hash == result.weights)
-        return replace(result, model=self.numbered[result.weights], folder=str(folder))
+        model, folder = self.aliases[result.weights]
+        return replace(result, model=model, folder=folder)
 
     def undone(self) -> list[Item]:
         """The items that are not stored yet, or all with --force."""

@@ -14,7 +14,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from biobench.report.tasks import NEEDLE
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
+from biobench.store import Brief
 from biobench.submission.checks import Check, Grade
 
 NEAR, NEAR_FROM = 0.9, 10
@@ -37,29 +37,15 @@ ONE_ANSWER = 0.98
 """Share of documents with one answer from which a run is said to give one answer to everything."""
 
 
-class Ran(NamedTuple):
-    """What a comparison asks of the run that gave answers. fold: None where the task has one
-    split."""
-
-    task: str
-    data: str
-    fold: int | None
-    type: str
-    model: str
-    weights: str
-    seed: int
-    track: str
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What one run answers, in a form that compares fast. Arrays have one entry a document, in the
     order of ids.
     """
 
-    ran: Ran
-    where: str
-    """Its predictions, in the folder of its results."""
+    brief: Brief
+    fold: int
+    """Of a task with several splits: which one, from 0."""
     place: str
     """Folder of the results in which it lies; empty for the submission itself."""
     documents: int
@@ -72,19 +58,15 @@ class Answers:
     varied: bool
     """Whether it gives more than one answer."""
 
+    @property
+    def where(self) -> str:
+        """Its predictions, in the folder of its results."""
+        return f"runs/{self.brief.task}/{self.brief.key}.parquet"
 
-def ran(record: RunRecord) -> Ran:
-    """What is compared of a record."""
-    return Ran(
-        task=record.task.id,
-        data=record.task.data_hash,
-        fold=None if record.resampling is None else record.resampling.fold,
-        type=record.task.type,
-        model=record.model.id,
-        weights=record.model.hash,
-        seed=record.seed,
-        track=record.track,
-    )
+    @property
+    def data(self) -> tuple[str, str, int]:
+        """What runs must share to be compared: task, data and split."""
+        return self.brief.task, self.brief.data, self.fold
 
 
 def _number(*values: object) -> int:
@@ -114,8 +96,8 @@ def answers_of(
     decided_, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
     varied = max(Counter(decided_.tolist()).values(), default=0) < ONE_ANSWER * len(rows)
     return Answers(
-        ran=ran(record),
-        where=f"runs/{record.task.id}/{record.key}.parquet",
+        brief=Brief.of(record),
+        fold=0 if record.resampling is None else record.resampling.fold,
         place=place,
         documents=_number([d.id for d in documents]),
         decided=decided_,
@@ -139,9 +121,9 @@ def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> li
         if number in copies or (copied := _copied(run, original)) is None:
             continue
         grade, words = copied
-        named = f"seed {original.ran.seed}"
+        named = f"seed {original.brief.seed}"
         if original.place:
-            named = f"{original.ran.model[:80]}, {named}, in {original.place}"
+            named = f"{original.brief.model[:80]}, {named}, in {original.place}"
         copies[number] = Check("P02", grade, run.where, f"{words} {named}")
     return [copies[number] for number in sorted(copies)]
 
@@ -150,31 +132,31 @@ def _copied(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """The grade and what is copied, in words that the other run's name ends; None: no copy."""
     if not _are_comparable(run, original):
         return None
-    is_same_model = _same_model(run.ran, original.ran)
-    if run.ran.weights == original.ran.weights and not is_same_model:
+    is_same_model = _same_model(run.brief, original.brief)
+    if run.brief.weights == original.brief.weights and not is_same_model:
         return "person", "has the weights, under another name, of"
     if run.documents != original.documents:
         return "person", "has other documents on the same data than"
     copied = _copied_scores(run, original)
     # probes of several seeds on the same states answer nearly alike
-    if copied is None and not (is_same_model and run.ran.track == "frozen"):
+    if copied is None and not (is_same_model and run.brief.track == "frozen"):
         copied = _copied_answers(run, original)
     return copied
 
 
-def _same_model(this_run: Ran, other_run: Ran) -> bool:
-    return (this_run.weights, this_run.model) == (other_run.weights, other_run.model)
+def _same_model(run: Brief, original: Brief) -> bool:
+    return (run.weights, run.model) == (original.weights, original.model)
 
 
 def _are_comparable(run: Answers, original: Answers) -> bool:
     """Whether equal answers would say anything: both learnt something, on the same data."""
-    this_run, other_run = run.ran, original.ran
-    if this_run[:3] != other_run[:3] or not (run.varied and original.varied):
+    if run.data != original.data or not (run.varied and original.varied):
         return False
-    if _same_model(this_run, other_run) and this_run.seed == other_run.seed:
+    is_same_model = _same_model(run.brief, original.brief)
+    if is_same_model and run.brief.seed == original.brief.seed:
         return False  # the run itself, sent again or in another precision
     # a needle run whose window holds other lengths has other documents
-    return this_run.type != NEEDLE or run.documents == original.documents
+    return run.brief.type != NEEDLE or run.documents == original.documents
 
 
 def _copied_scores(run: Answers, original: Answers) -> tuple[Grade, str] | None:

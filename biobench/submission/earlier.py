@@ -20,9 +20,10 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.results import stores
 from biobench.store import Brief, Store
-from biobench.submission.duplicates import Answers, Ran, answers_of
+from biobench.submission.duplicates import Answers, answers_of
 
-_FORMAT = "biobench.answers.1"
+_FORMAT = "biobench.answers.2"
+_NUMBERS = ("fold", "documents", "varied")
 _ARRAYS = ("decided", "scored", "right")
 
 
@@ -97,33 +98,16 @@ def _read_kept(file: Path, brief: Brief, place: str) -> Answers | None:
     """None where there is no such file, or it is not whole."""
     try:
         with np.load(file) as archive:
-            fold = int(archive["fold"])
             arrays = {name: archive[name] for name in _ARRAYS}
-            documents, varied = int(archive["documents"]), bool(archive["varied"])
+            numbers = {name: archive[name].item() for name in _NUMBERS}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    ran = Ran(
-        task=brief.task,
-        data=brief.data,
-        fold=None if fold < 0 else fold,
-        type=brief.type,
-        model=brief.model,
-        weights=brief.weights,
-        seed=brief.seed,
-        track=brief.track,
-    )
-    predictions = f"runs/{brief.task}/{brief.key}.parquet"
-    return Answers(
-        ran=ran, where=predictions, place=place, documents=documents, varied=varied, **arrays
-    )
+    return Answers(brief=brief, place=place, **numbers, **arrays)
 
 
 def _keep(file: Path, answers: Answers) -> None:
     """A folder that cannot be written goes without."""
-    fold = -1 if answers.ran.fold is None else answers.ran.fold
-    numbers = {"fold": fold, "documents": answers.documents, "varied": answers.varied}
-    archive = {name: np.array(value) for name, value in numbers.items()}
-    archive |= {name: getattr(answers, name) for name in _ARRAYS}
+    archive = {name: np.array(getattr(answers, name)) for name in (*_NUMBERS, *_ARRAYS)}
     stream = io.BytesIO()
     np.savez(stream, allow_pickle=False, **archive)
     with suppress(StoreError):

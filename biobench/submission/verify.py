@@ -357,7 +357,7 @@ def _slice_problems(
 def _copies(answers: Sequence[Answers], earlier: EarlierRuns | None) -> list[Check]:
     """Copies task by task, so that the earlier runs of one task are read at a time."""
     checks: list[Check] = []
-    for task, runs in groupby(answers, key=lambda run: run.ran.task):
+    for task, runs in groupby(answers, key=lambda run: run.brief.task):
         checks += check_copies([*runs], () if earlier is None else earlier.answers(task))
     return checks
 
