@@ -120,6 +120,7 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
     groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in results:
         groups.setdefault((r.model, r.task, r.status, settings_of(r)), []).append(r)
+    has_settings = any(settings for *_, settings in groups)
     rows = []
     for (model, task, status, settings), runs in groups.items():
         row = {
@@ -131,7 +132,7 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
             "tokens": _most(r.tokens_expected for r in runs),
             "time": _time_of(runs),
         }
-        if any(settings_of(r) for r in results):
+        if has_settings:
             row["settings"] = settings
         rows.append(row)
     return _columns(rows)

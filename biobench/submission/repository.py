@@ -123,7 +123,7 @@ def push(address: str, folder: str | Path) -> SentSubmission:
 def _open_request(
     address: str, folder: Path, target: str, *, title: str, text: str
 ) -> SentSubmission:
-    """A pull request of the hub that adds the folder at `place`.
+    """A pull request of the hub that adds the folder at `target`.
 
     One commit opens it: `upload_folder` sends several and leaves the request a draft.
     """
@@ -149,7 +149,7 @@ def _open_request(
 
 
 def _push_branch(address: str, folder: Path, target: str, title: str) -> str:
-    """The branch of a git repository, pushed, that adds the folder at `place`.
+    """The branch of a git repository, pushed, that adds the folder at `target`.
 
     Where it was sent before, its branch is continued, and nothing that somebody added to it is
     overwritten.
