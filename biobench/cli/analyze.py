@@ -57,11 +57,12 @@ def cka(
     as_json: Json = False,
 ) -> None:
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise."""
-    _prepare()
+    from biobench.models.loading import quiet_libraries
     from biobench.schema.task import parse_seeds
     from trainer.analysis.cka import compare
     from trainer.analysis.states import sample
 
+    quiet_libraries()
     drawings = _read("seeds", seeds, parse_seeds, "42,43,44")
     report = compare(
         first,
@@ -103,9 +104,10 @@ def transplant(
         raise UsageError(
             "nothing is scored without a task", hint="add --task ID, or leave out --probe"
         )
-    _prepare()
+    from biobench.models.loading import quiet_libraries
     from biobench.workflows.mechanism import check_runs
 
+    quiet_libraries()
     layers_by_name = {
         text: _read("layers", text, _chosen_layers, "0-7, 0,2,8-14, all or none")
         for text in layers or ["all"]
@@ -216,6 +218,7 @@ def stability(
     as_json: Json = False,
 ) -> None:
     """Spread of scores over fine-tuning learning rates."""
+    from biobench.models.loading import quiet_libraries
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
@@ -226,7 +229,7 @@ def stability(
         raise UsageError(
             "one learning rate has no spread", hint="give --learning-rates two values or more"
         )
-    _prepare()
+    quiet_libraries()
     at_rate = {
         rate: replace(request, overrides=(*request.overrides, f"training.learning_rate={rate!r}"))
         for rate in learning_rates
@@ -295,12 +298,6 @@ def _read(option: str, text: str, parse: Callable[[str], T], example: str) -> T:
         return parse(text)
     except ValueError:
         raise UsageError(f"{option} '{text}' are not understood", hint=f"write {example}") from None
-
-
-def _prepare() -> None:
-    from biobench.models.loading import quiet_libraries
-
-    quiet_libraries()
 
 
 def _scored(models: Sequence[str], request: RunRequest) -> dict[str, dict[str, dict[int, float]]]:

@@ -117,10 +117,11 @@ def pull(
     kept.
     """
     from biobench.submission import repository as remote
+    from biobench.submission.git import without_password
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
     option = "" if results_dir == "results" else f" --results-dir {results_dir}"
-    lines = [f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions"]
+    lines = [f"{without_password(repository)} at {commit[:12]}: {len(pulled)} submissions"]
     for submission in pulled:
         line = f"  {submission.name}: {submission.outcome}"
         lines.append(f"{line} ({submission.reason})" if submission.reason else line)

@@ -7,12 +7,10 @@ each submission passes the checks of `verify-submission` before it is copied int
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,22 +31,14 @@ from biobench.store.statements import (
     statement_on,
 )
 from biobench.submission.checks import Verification
+from biobench.submission.git import ListedFile, clone, listed_files, run_git, without_password
 from biobench.submission.guard import verify
 from biobench.submission.layout import JSON_BYTES, MOST_FILES, TOTAL_BYTES, check_manifest
 from biobench.submission.pack import Manifest
 
 HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
-MOST_LISTED = 64 * 2**20
-"""Bytes of the list of files of a repository: some 400,000 files."""
-GIT_SECONDS = 900
-"""For one command."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_REMEDY = (
-    "check the address and your rights; store a token or an ssh key, because no password is asked "
-    "for; if you may not "
-    "push, give the address of your fork and open the request there"
-)
 
 
 class PulledSubmission(NamedTuple):
@@ -83,7 +73,7 @@ def pull(
         if address.startswith(HUB):
             commit = _fetch(address, root)
         else:
-            commit = _clone(address, root, "--no-checkout")
+            commit = clone(address, root, "--no-checkout")
             refused = _check_out(root)
         sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
         taken = [
@@ -157,74 +147,26 @@ def _push_branch(address: str, folder: Path, target: str, title: str) -> str:
     branch = f"submission/{folder.resolve().name}"
     head = f"refs/heads/{branch}"
     with tempfile.TemporaryDirectory() as temporary:
-        clone = Path(temporary, "clone")
-        _clone(address, clone)
+        copy = Path(temporary, "clone")
+        clone(address, copy)
         start = "HEAD"
-        if run_git(["ls-remote", "origin", head], clone).strip():
-            run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
+        if run_git(["ls-remote", "origin", head], copy).strip():
+            run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], copy)
             start = "FETCH_HEAD"
-        run_git(["checkout", "--quiet", "-b", branch, start], clone)
-        shutil.rmtree(clone / target, ignore_errors=True)
-        with writing(clone / target):
-            shutil.copytree(folder, clone / target, copy_function=shutil.copyfile)
-        run_git(["add", "--all", "--force", "--", target], clone)
-        if not run_git(["status", "--porcelain"], clone).strip():
+        run_git(["checkout", "--quiet", "-b", branch, start], copy)
+        shutil.rmtree(copy / target, ignore_errors=True)
+        with writing(copy / target):
+            shutil.copytree(folder, copy / target, copy_function=shutil.copyfile)
+        run_git(["add", "--all", "--force", "--", target], copy)
+        if not run_git(["status", "--porcelain"], copy).strip():
             raise _nothing_to_send(target)
-        run_git(["commit", "--quiet", "-m", title], clone)
-        run_git(["push", "--quiet", "origin", branch], clone)
+        run_git(["commit", "--quiet", "-m", title], copy)
+        run_git(["push", "--quiet", "origin", branch], copy)
     return branch
 
 
 def _nothing_to_send(path: str) -> UsageError:
     return UsageError(f"{path} is there already, as it is here", hint="nothing is to be sent")
-
-
-_SAFE = (
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.symlinks=false"),
-    *("-c", "protocol.ext.allow=never"),
-)
-"""Settings under which a command follows no link and runs no hook of a repository."""
-
-
-def run_git(words: Sequence[str], folder: Path | None = None, typed: str | None = None) -> str:
-    """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository.
-
-    typed: its stdin. Raises StoreError with git's own reason.
-    """
-    environment = {
-        **os.environ,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_LFS_SKIP_SMUDGE": "1",
-        "LC_ALL": "C",
-    }
-    environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
-    try:
-        done = subprocess.run(
-            ["git", *_SAFE, *words],
-            cwd=folder,
-            env=environment,
-            input=b"" if typed is None else os.fsencode(typed),
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
-        )
-    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        raise StoreError(
-            f"git cannot be run: {error}", hint="install git, or use hub:owner/name"
-        ) from None
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").splitlines() or [f"status {done.returncode}"]
-        # the line that says why: what follows is advice
-        signs = re.compile(r"\s*(! \[|remote: error|ssh: |error: |fatal: )")
-        reason = next(filter(signs.match, lines), lines[-1])
-        raise StoreError(f"git {words[0]}: {plain(without_password(reason.strip()))}", hint=_REMEDY)
-    return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def without_password(text: str) -> str:
-    """An address, or a text with addresses, as it may be shown."""
-    return re.sub(r"(\w+://)[^/\s]*@", r"\1", text)
 
 
 def _stopped(verification: Verification) -> str | None:
@@ -316,25 +258,6 @@ def _whole(folder: Path) -> Manifest | None:
     return None if checks or folder.is_symlink() else manifest
 
 
-def _clone(address: str, folder: Path, *options: str) -> str:
-    """The newest commit of a clone, in which links are files with the address in them. options: of
-    `git clone`. Raises StoreError.
-    """
-    if not address or address.startswith("-") or "::" in address:
-        hint = "give its https or ssh address, or hub:owner/name"
-        raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
-    source = str(Path(address).resolve()) if Path(address).is_dir() else address
-    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", *options, "--", source, str(folder)])
-    return run_git(["log", "--format=%H"], folder).strip()
-
-
-class _Listed(NamedTuple):
-    """A file of a commit: its path in the repository, and its bytes."""
-
-    path: str
-    size: int
-
-
 def _check_out(root: Path) -> list[PulledSubmission]:
     """Take what a commit holds of submissions and statements, within bounds, and nothing else.
 
@@ -342,9 +265,9 @@ def _check_out(root: Path) -> list[PulledSubmission]:
     they are written. Gives the submissions that are left out. Raises StoreError for a repository
     beyond the bounds.
     """
-    by_name: dict[str, list[_Listed]] = {}
+    by_name: dict[str, list[ListedFile]] = {}
     wanted: list[str] = []
-    for file in _listed(root):
+    for file in listed_files(root, SUBMITTED, FOLDER):
         top, name, *_ = Path(file.path).parts
         if top == SUBMITTED:
             by_name.setdefault(name, []).append(file)
@@ -366,28 +289,6 @@ def _check_out(root: Path) -> list[PulledSubmission]:
         words += ["--pathspec-from-file=-", "--pathspec-file-nul"]
         run_git(words, root, "\0".join(wanted))
     return refused
-
-
-def _listed(root: Path) -> list[_Listed]:
-    """The files below `submitted` and `statements` of the newest commit. Raises StoreError."""
-    words = ["ls-tree", "-r", "-l", "-z", "HEAD", "--", f"{SUBMITTED}/", f"{FOLDER}/"]
-    command = ["git", *_SAFE, *words]
-    with subprocess.Popen(
-        command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as listing:
-        assert listing.stdout is not None
-        content = listing.stdout.read(MOST_LISTED + 1)
-        listing.kill()
-    if len(content) > MOST_LISTED:
-        message = f"lists more than {MOST_LISTED} bytes of files below {SUBMITTED} and {FOLDER}"
-        raise StoreError(f"the repository {message}", hint="pull from one that somebody keeps")
-    files = []
-    for line in content.decode("utf-8", "surrogateescape").split("\0"):
-        about, tab, path = line.partition("\t")
-        _, kind, _, size = about.split() if tab else ("", "", "", "")
-        if kind == "blob":  # not a submodule
-            files.append(_Listed(path, int(size)))
-    return files
 
 
 def _fetch(address: str, folder: Path) -> str:
