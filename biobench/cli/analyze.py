@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from biobench.stats import MeanTest
     from biobench.workflows.mechanism import PairedReport, RateSpread
     from trainer.analysis.cka import CkaReport, Value
-    from trainer.analysis.transplant import Part
+    from trainer.analysis.transplant import Part, Transplant
 
 T = TypeVar("T")
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
@@ -57,11 +57,12 @@ def cka(
     as_json: Json = False,
 ) -> None:
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise."""
-    _prepare()
+    from biobench.models.loading import quiet_libraries
     from biobench.schema.task import parse_seeds
     from trainer.analysis.cka import compare
     from trainer.analysis.states import sample
 
+    quiet_libraries()
     drawings = _read("seeds", seeds, parse_seeds, "42,43,44")
     report = compare(
         first,
@@ -78,7 +79,7 @@ def cka(
 @analyze.command()
 @scored_by
 def transplant(
-    how: RunRequest,
+    request: RunRequest,
     recipient: Annotated[
         str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")
     ],
@@ -99,53 +100,87 @@ def transplant(
     as_json: Json = False,
 ) -> None:
     """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
-    if probe and not how.tasks:
+    if probe and not request.tasks:
         raise UsageError(
             "nothing is scored without a task", hint="add --task ID, or leave out --probe"
         )
-    _prepare()
-    from biobench.workflows.mechanism import check_runs, paired_report
-    from trainer.analysis.transplant import transplant as make
+    from biobench.models.loading import quiet_libraries
+    from biobench.workflows.mechanism import check_runs
+
+    quiet_libraries()
+    layers_by_name = {
+        text: _read("layers", text, _chosen_layers, "0-7, 0,2,8-14, all or none")
+        for text in layers or ["all"]
+    }
+    if probe:
+        request = replace(request, overrides=(*FROZEN, *request.overrides))
+    if request.tasks:
+        check_runs([recipient, donor], request)
+    copies = _hybrids(recipient, donor, Path(out), layers_by_name, modules)
+    lines = [_copied_line(copy, donor) for copy in copies]
+    report = None
+    if request.tasks:
+        report = _hybrid_report(recipient, donor, copies, request)
+        lines += _paired_lines(report, "recovered")
+    if probe:
+        lines.append(
+            "by a linear probe on frozen states: seeds differ by the probe's start and order alone"
+        )
+    data = {
+        "hybrids": [{"folder": str(copy.folder), **copy.note} for copy in copies],
+        "by": "linear probe" if probe else "fine-tuning",
+        "scores": None if report is None else asdict(report),
+    }
+    answer(as_json, data, lines)
+
+
+def _chosen_layers(text: str) -> list[int] | None:
+    """The layers of a text such as 0-7; None for all of them. Raises ValueError."""
     from trainer.recipe.phases import parse_layers
 
-    parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
+    if text == "all":
+        return None
+    return [] if text == "none" else parse_layers(text)
 
-    def chosen_layers(text: str) -> list[int] | None:
-        return None if text == "all" else [] if text == "none" else parse_layers(text)
 
-    example = "0-7, 0,2,8-14, all or none"
-    wanted = {text: _read("layers", text, chosen_layers, example) for text in layers or ["all"]}
-    if probe:
-        how = replace(how, overrides=(*FROZEN, *how.overrides))
-    if how.tasks:
-        check_runs([recipient, donor], how)
+def _hybrids(
+    recipient: str,
+    donor: str,
+    out: Path,
+    layers_by_name: dict[str, list[int] | None],
+    modules: Part | None,
+) -> list[Transplant]:
+    """A checkpoint for each choice of layers: the folder itself where there is one choice."""
+    from trainer.analysis.transplant import transplant as make
+
+    copied_modules: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
     copies = []
-    for name, chosen in wanted.items():
-        folder = Path(out) if len(wanted) == 1 else Path(out) / f"layers-{name.replace(',', '_')}"
-        copies.append(make(recipient, donor, folder, layers=chosen, parts=parts))
-    report = None
-    if how.tasks:
-        scores = _scored([recipient, donor, *(str(m.folder) for m in copies)], how)
-        twin, reference, *_ = scores
-        report = paired_report(
-            scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid")
-        )
-    rest = ", embeddings, final norm and head too"
-    lines = [
-        f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest * m.rest}"
-        for m in copies
-    ]
-    if report is not None:
-        lines += _paired_lines(report, "recovered")
-        lines += [
-            "by a linear probe on frozen states: seeds differ by the probe's start and order alone"
-        ] * probe
-    hybrids = [{"folder": str(m.folder), **m.note} for m in copies]
-    by, scored = (
-        "linear probe" if probe else "fine-tuning",
-        None if report is None else asdict(report),
-    )
-    answer(as_json, {"hybrids": hybrids, "by": by, "scores": scored}, lines)
+    for name, layers in layers_by_name.items():
+        folder = out
+        if len(layers_by_name) > 1:
+            folder = out / f"layers-{name.replace(',', '_')}"
+        copies.append(make(recipient, donor, folder, layers=layers, parts=copied_modules))
+    return copies
+
+
+def _copied_line(copy: Transplant, donor: str) -> str:
+    line = f"{copy.folder}: {copy.copied:,} of {copy.total:,} parameters are {donor}'s"
+    if copy.rest:
+        line += ", embeddings, final norm and head too"
+    return line
+
+
+def _hybrid_report(
+    recipient: str, donor: str, copies: Sequence[Transplant], request: RunRequest
+) -> PairedReport:
+    """The scores of both checkpoints and the hybrids, which are run here."""
+    from biobench.workflows.mechanism import paired_report
+
+    folders = [str(copy.folder) for copy in copies]
+    scores = _scored([recipient, donor, *folders], request)
+    twin, reference, *_ = scores
+    roles = ("donor", "recipient", "hybrid")
+    return paired_report(scores, reference=reference, twin=twin, roles=roles)
 
 
 @analyze.command()
@@ -174,7 +209,7 @@ def freeze_report(
 @analyze.command()
 @scored_by
 def stability(
-    how: RunRequest,
+    request: RunRequest,
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
     *,
     rates: Annotated[
@@ -183,31 +218,33 @@ def stability(
     as_json: Json = False,
 ) -> None:
     """Spread of scores over fine-tuning learning rates."""
+    from biobench.models.loading import quiet_libraries
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
-    asked = _read(
-        "learning rates",
-        rates,
-        lambda text: dict.fromkeys(map(float, text.split(","))),
-        "1e-5,2e-5,5e-5",
-    )
-    if not how.tasks:
+    learning_rates = _read("learning rates", rates, _distinct_numbers, "1e-5,2e-5,5e-5")
+    if not request.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
-    if len(asked) < 2:
+    if len(learning_rates) < 2:
         raise UsageError(
             "one learning rate has no spread", hint="give --learning-rates two values or more"
         )
-    _prepare()
+    quiet_libraries()
     at_rate = {
-        rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}"))
-        for rate in asked
+        rate: replace(request, overrides=(*request.overrides, f"training.learning_rate={rate!r}"))
+        for rate in learning_rates
     }
-    for one in at_rate.values():
-        check_runs(models, one)
-    tasks, seeds, spreads = summarise({rate: _scored(models, one) for rate, one in at_rate.items()})
+    for changed in at_rate.values():
+        check_runs(models, changed)
+    scores = {rate: _scored(models, changed) for rate, changed in at_rate.items()}
+    tasks, seeds, spreads = summarise(scores)
     data = {"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]}
     answer(as_json, data, _spread_lines(tasks, seeds, spreads))
+
+
+def _distinct_numbers(text: str) -> list[float]:
+    """Numbers between commas, each once. Raises ValueError."""
+    return list(dict.fromkeys(map(float, text.split(","))))
 
 
 @analyze.command()
@@ -234,20 +271,19 @@ def overlap(
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     data, lines = [], []
     for (name, split), row in rows.items():
-        excluded, share = (
-            measured[name].excluded,
-            row.ngrams_seen / row.ngrams if row.ngrams else 0.0,
-        )
+        share = row.ngrams_seen / row.ngrams if row.ngrams else 0.0
+        excluded = measured[name].excluded
         data.append(
             {"task": name, "split": split, **row.model_dump(), "share": share, "excluded": excluded}
         )
-        lines.append(
+        line = (
             f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
             f"({row.short} documents too short to tell)"
-            + "; the corpus excludes all of them"
-            * excluded
         )
+        if excluded:
+            line += "; the corpus excludes all of them"
+        lines.append(line)
     answer(as_json, data, lines)
     if noted is not None:
         typer.echo(
@@ -256,27 +292,21 @@ def overlap(
         )
 
 
-def _read(what: str, text: str, parse: Callable[[str], T], example: str) -> T:
+def _read(option: str, text: str, parse: Callable[[str], T], example: str) -> T:
     """The option's text as `parse` reads it. Raises UsageError where it cannot."""
     try:
         return parse(text)
     except ValueError:
-        raise UsageError(f"{what} '{text}' are not understood", hint=f"write {example}") from None
+        raise UsageError(f"{option} '{text}' are not understood", hint=f"write {example}") from None
 
 
-def _prepare() -> None:
-    from biobench.models.loading import quiet_libraries
-
-    quiet_libraries()
-
-
-def _scored(models: Sequence[str], how: RunRequest) -> dict[str, dict[str, dict[int, float]]]:
+def _scored(models: Sequence[str], request: RunRequest) -> dict[str, dict[str, dict[int, float]]]:
     """The scores of models on what `how` says; runs are reported on the terminal."""
     from biobench.cli.console.progress import RunTerminal
     from biobench.workflows.mechanism import run_scores
 
     with RunTerminal() as reporter:
-        return run_scores(models, how, reporter)
+        return run_scores(models, request, reporter)
 
 
 def _cka_lines(report: CkaReport) -> Iterator[str]:
@@ -288,8 +318,8 @@ def _cka_lines(report: CkaReport) -> Iterator[str]:
         *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns),
     ]
 
-    def cell(where: str, estimator: str, kind: str) -> str:
-        value: Value | None = getattr(report.of(where, estimator), kind)
+    def cell(layer: str, estimator: str, kind: str) -> str:
+        value: Value | None = getattr(report.of(layer, estimator), kind)
         return with_interval(
             None if value is None else value.value, value, scale=1 if kind == "ratio" else 100
         )
@@ -313,12 +343,14 @@ def _paired_lines(report: PairedReport, share: str) -> Iterator[str]:
     points."""
     rows, notes = [], []
     for row in report.rows:
-        kept = "–" if row.kept is None else with_interval(row.kept.value, row.kept.interval)
-        if row.kept is not None and row.kept.note:
-            kept += " [?]"
-            notes.append(f"{share} [?]: {row.kept.note}")
+        share_kept = "–"
+        if row.kept is not None:
+            share_kept = with_interval(row.kept.value, row.kept.interval)
+            if row.kept.note:
+                share_kept += " [?]"
+                notes.append(f"{share} [?]: {row.kept.note}")
         tests = (*_test(row.to_twin), *_test(row.to_reference))
-        rows.append((row.model, row.frozen or row.role, percent(row.mean), *tests, kept))
+        rows.append((row.model, row.frozen or row.role, percent(row.mean), *tests, share_kept))
     yield table(
         ("model", "role", "mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share),
         rows,
@@ -344,31 +376,23 @@ def _spread_lines(
         "to first",
     )
     rows = []
-    for s in spreads:
-        spread = with_interval(s.test.estimate, s.test.interval)
-        first = "–" if s.to_first is None else " p ".join(_test(s.to_first))
-        rows.append(
-            (
-                s.model,
-                *map(percent, s.by_rate.values()),
-                f"{s.best_rate:g}",
-                percent(s.range),
-                spread,
-                first,
-            )
-        )
+    for model in spreads:
+        spread = with_interval(model.test.estimate, model.test.interval)
+        to_first = "–" if model.to_first is None else " p ".join(_test(model.to_first))
+        scores = map(percent, model.by_rate.values())
+        best_rate = f"{model.best_rate:g}"
+        rows.append((model.model, *scores, best_rate, percent(model.range), spread, to_first))
     yield table(head, rows)
-    over = (
+    caption = (
         f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: "
         f"within each seed "
     )
-    yield f"{over}and task, then the mean; 95% intervals over other seeds"
+    yield f"{caption}and task, then the mean; 95% intervals over other seeds"
 
 
 def _test(test: MeanTest | None) -> tuple[str, str]:
     """A difference in points with its interval, and its p; dashes where there is none."""
     if test is None:
         return "–", "–"
-    return with_interval(
-        test.estimate, test.interval, "+"
-    ), "–" if test.p is None else f"{test.p:.3f}"
+    difference = with_interval(test.estimate, test.interval, "+")
+    return difference, "–" if test.p is None else f"{test.p:.3f}"

@@ -57,7 +57,7 @@ def slurm(
     """
     from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words
 
-    command, *rest = words
+    command, *arguments = words
     job = SlurmJob(
         time=time, partition=partition, gpu=gpu, cpus=cpus, grace=grace, setup=setup, sbatch=sbatch
     )
@@ -70,14 +70,14 @@ def slurm(
 
         (parser := typer.Typer()).command()(run)
         # a mistake is reported here, not by jobs
-        typer.main.get_command(parser).make_context("biobench run", list(rest))
-        script = array_script(job, rest, workers)
+        typer.main.get_command(parser).make_context("biobench run", list(arguments))
+        script = array_script(job, arguments, workers)
     elif command == "pretrain":
         if nodes is None:
             raise UsageError(
                 "how many nodes is not said", hint="add --nodes 2, before the two dashes"
             )
-        recipe, out, options = pretraining_words(rest)
+        recipe, out, options = pretraining_words(arguments)
         script = pretraining_script(
             job, recipe, out, nodes=nodes, gpus=gpus_per_node, options=options
         )
@@ -89,17 +89,18 @@ def slurm(
 
 
 def status(results_dir: StoredResults = "results", as_json: Json = False) -> None:
-    """Runs that are done, running (where, since when, time left), failed and stopped; from any
-    machine.
+    """Runs that are done, running (where, since when, time left), failed, stopped or corrupt; from
+    any machine.
     """
     from biobench.runs.status import folder_state
 
     state = folder_state(results_dir)
-    lines = [
-        f"{state.results_dir}: "
-        f"{', '.join(f'{count} {name}' for name, count in state.counts().items())}"
-    ]
-    for name in ("running", "stopped", "failed"):
+    counts = state.counts()
+    if not counts["corrupt"]:
+        del counts["corrupt"]
+    numbers = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [f"{state.results_dir}: {numbers}"]
+    for name in ("running", "stopped", "failed", "corrupt"):
         lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]
     answer(as_json, state.as_json(), lines)
 
@@ -110,16 +111,17 @@ def _line(run: FolderRun) -> str:
 
     line = f"{run.task} · {run.key[:8]}"
     if run.state == "running" and run.started is not None:
-        since = (
-            datetime.datetime.fromtimestamp(run.started)
-            .astimezone()
-            .isoformat(" ", timespec="minutes")
-        )
-        line += (
-            f" on {run.host} (pid {run.pid}{f', job {run.job}' if run.job else ''}) since {since}"
-        )
-        line += f", step {run.step}/{run.steps}" if run.steps else ""
-        line += f", about {in_words(run.seconds_left)} left" if run.seconds_left is not None else ""
+        started = datetime.datetime.fromtimestamp(run.started).astimezone()
+        process = f"pid {run.pid}"
+        if run.job:
+            process += f", job {run.job}"
+        line += f" on {run.host} ({process}) since {started.isoformat(' ', timespec='minutes')}"
+        if run.steps:
+            line += f", step {run.step}/{run.steps}"
+        if run.seconds_left is not None:
+            line += f", about {in_words(run.seconds_left)} left"
     if run.state == "stopped":
         line += ": begun, and resumed by the next process that makes it"
-    return line + (f": {run.reason}" if run.reason else "")
+    if run.reason:
+        line += f": {run.reason}"
+    return line

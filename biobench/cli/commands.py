@@ -87,11 +87,11 @@ def load(name: str) -> Any:
     command = getattr(
         import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_")
     )
-    part = typer.Typer()
-    part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(
-        command
-    )
-    loaded = typer.main.get_group(part).commands[name]
+    group = typer.Typer()
+    group.add_typer(command, name=name) if isinstance(command, typer.Typer) else group.command(
+        name
+    )(command)
+    loaded = typer.main.get_group(group).commands[name]
     loaded.hidden = name in HIDDEN
     return loaded
 
@@ -137,7 +137,7 @@ class Commands(TyperGroup):
         if name not in NAMES and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, NAMES, n=1, cutoff=0.5)
+            near = get_close_matches(name, NAMES, n=1)
             meant = f"; did you mean '{near[0]}'?" if near else ""
             raise UsageError(
                 f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands"

@@ -72,10 +72,10 @@ def inspect(
     if window is None:
         typer.echo(f"corpus {built.hash[:16]}: all shards are whole")
         for split in ("train", "held_out"):
-            part = built.manifest[split]
+            numbers = built.manifest[split]
             typer.echo(
-                f"{split}: {part['windows']:,} windows of {built.length:,} tokens, "
-                f"{part['documents']:,} documents"
+                f"{split}: {numbers['windows']:,} windows of {built.length:,} tokens, "
+                f"{numbers['documents']:,} documents"
             )
         listed = built.manifest["exclusion"]
         typer.echo(

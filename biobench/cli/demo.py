@@ -49,7 +49,7 @@ def demo(
     from biobench.core.threads import usable_cpus
     from biobench.models.dummy import write_untrained
     from biobench.models.loading import quiet_libraries
-    from biobench.runs import RunRequest
+    from biobench.runs.options import RunRequest
     from trainer import api
 
     quiet_libraries()
@@ -80,15 +80,15 @@ def demo(
     status = run_request(request, as_json=False, summary=False)
     if status:
         raise typer.Exit(status)
-    shown = f" --results-dir {results_dir}"
-    say(f"4. `biobench report{shown}`:")
+    option = f" --results-dir {results_dir}"
+    say(f"4. `biobench report{option}`:")
     print_results(results_dir)
-    first = next(iter(RECIPES))
-    say(f"5. `biobench compare {first} {UNTRAINED}{shown}`:")
-    say(str(compare(first, UNTRAINED, results_dir=results_dir, tasks=TASKS).verdict[0]))
-    say(f"All remarks: biobench report{shown} --notes")
+    pretrained = next(iter(RECIPES))
+    say(f"5. `biobench compare {pretrained} {UNTRAINED}{option}`:")
+    say(str(compare(pretrained, UNTRAINED, results_dir=results_dir, tasks=TASKS).verdict[0]))
+    say(f"All remarks: biobench report{option} --notes")
     say(f"Done in {time.perf_counter() - began:.0f} s.")
-    say(f"See it in a browser: biobench leaderboard{shown} opens {BOARD}")
+    say(f"See it in a browser: biobench leaderboard{option} opens {BOARD}")
 
 
 def say(text: str) -> None:
@@ -118,8 +118,8 @@ def print_results(results_dir: str) -> None:
     results = load(results_dir)
     report = build(results, "paper", tasks=TASKS, sources=("run", "baseline"))
     compared = {str(each) for group in results.groups for each in remark(group)}
-    others = [each for each in report.notes if str(each) not in compared]
-    print_table(replace(report, notes=(NAMES, *others[:2])))
+    remarks = [each for each in report.notes if str(each) not in compared]
+    print_table(replace(report, notes=(NAMES, *remarks[:2])))
 
 
 def pretrain_once(recipe: str, folder: Path, name: str) -> Path:

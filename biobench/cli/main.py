@@ -83,8 +83,8 @@ def _in_words(error: Exception) -> str | None:
             if full
             else "check the name, and whether you may read it"
         )
-        what = f"{error.filename or 'the output'}: {error.strerror}"
-        return f"{visible(what)}\nhint: {hint}\n"
+        problem = f"{error.filename or 'the output'}: {error.strerror}"
+        return f"{visible(problem)}\nhint: {hint}\n"
     if isinstance(error, MemoryError | ImportError):
         return _memory_in_words(error)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
@@ -108,9 +108,9 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
-    interrupts, before = _Interrupts(), signal.getsignal(signal.SIGINT)
+    interrupts, handler = _Interrupts(), signal.getsignal(signal.SIGINT)
     if (
-        before is signal.default_int_handler
+        handler is signal.default_int_handler
     ):  # a background job of a shell ignores Ctrl-C, and goes on doing so
         signal.signal(signal.SIGINT, interrupts)
     try:
@@ -145,4 +145,4 @@ def main() -> None:
             sys.exit(INTERRUPTED)
         raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)

@@ -93,13 +93,13 @@ def run(
     from trainer import api
 
     read = api.checked(api.load_recipe(recipe, overrides, arms))
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "exclude_tasks": exclude_tasks,
         "require_tasks": require_tasks,
         "built_corpus": built_corpus,
     }
     progress = "none" if quiet else "auto"
-    result = train(read, data_dir, stderr, **how, out=out, resume=resume, progress=progress)
+    result = train(read, data_dir, stderr, **options, out=out, resume=resume, progress=progress)
     model = exported(result, "--resume continues it")
     if _first():
         typer.echo(
@@ -131,13 +131,18 @@ def new(
     from trainer.recipe.scaffold import write_recipe
 
     path = write_recipe(Path(corpus), base, Path(out), name, field=field, tokens=tokens)
-    arms = {f"runs/{name}": "", **({f"runs/{name}_twin": " --arm twin"} if twin else {})}
-    lines = [f"{path}: read it, then", f"  biobench pretrain plan {path}"]
-    lines += [f"  biobench pretrain {path}{arm} --out {run}" for run, arm in arms.items()]
-    lines += [f"  biobench ledger {' '.join(arms)}"] if twin else []
-    typer.echo(
-        "\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"])
-    )
+    runs = [f"runs/{name}"]
+    lines = [
+        f"{path}: read it, then",
+        f"  biobench pretrain plan {path}",
+        f"  biobench pretrain {path} --out runs/{name}",
+    ]
+    if twin:
+        runs.append(f"runs/{name}_twin")
+        lines.append(f"  biobench pretrain {path} --arm twin --out runs/{name}_twin")
+        lines.append(f"  biobench ledger {' '.join(runs)}")
+    models = " ".join(f"{run}/model" for run in runs)
+    typer.echo("\n".join([*lines, f"  biobench run {models} --suite fr"]))
 
 
 def _first() -> bool:
@@ -317,14 +322,14 @@ def _study_lines(declared: Study, rows: Sequence[ArmRow], slice_: str | None) ->
     difference = f"difference to {declared.reference}"
     yield table(("arm", "tokens", "mean", "sd", "seeds", difference, "level", "verdict"), cells)
     tested = [row for row in rows if row.shown is not None]
-    over = "pretraining seeds"
+    noises = "pretraining seeds"
     if tested and all(row.test_sets for row in tested):
-        over = "pretraining seeds and test sets"
+        noises = "pretraining seeds and test sets"
     yield (
         f"mean: over the corpora of {len(declared.benchmark.tasks)} tasks, then over pretraining "
         f"seeds, as sd"
     )
-    yield f"interval: over {over}, paired by pretraining seed"
+    yield f"interval: over {noises}, paired by pretraining seed"
     if len(tested) > 1:
         yield f"verdicts after Holm's correction for {len(tested)} differences"
 

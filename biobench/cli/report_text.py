@@ -179,11 +179,13 @@ def more_published(filters: Filters, results: Results) -> str:
     """A line on the published values that the filters leave out."""
     if not filters.tasks or filters.sources:
         return ""
-    shown = {results.infos[task].published_as for task in filters.tasks}
-    others = {value.task for value in results.published} - shown
-    if not others:
+    tasks_shown = {results.infos[task].published_as for task in filters.tasks}
+    further = {value.task for value in results.published} - tasks_shown
+    if not further:
         return ""
-    return f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
+    return (
+        f"* published values of {len(further)} more tasks: `biobench report --source published`\n"
+    )
 
 
 def write_table(table: Report, below: str, request: ReportRequest, output: Path | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,9 @@ from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError, visible
 
 if TYPE_CHECKING:
+    from biobench.schema.record import RunRecord
+    from biobench.store import Store
+    from biobench.store.statements import Draw
     from biobench.workflows.reproduce import Again, Reproduction
 
 _WORDS = {
@@ -59,21 +64,14 @@ def reproduce(
     """
     from biobench.runs.options import RunRequest
     from biobench.workflows.reproduce import Again, stored_runs
-    from biobench.workflows.reproduce import reproduce as make_again
 
-    if (submission is None) == (record is None) or drawn != (submission is not None):
-        raise UsageError(
-            "nothing is named that can be made again", hint="give RECORD, or --of SUBMISSION --draw"
-        )
-    store, records = stored_runs(record or submission or Path())
-    counts = {r.provenance.threads for r in records}
-    if threads is None and len(counts) == 1:
-        (threads,) = counts
-        prepare_threads(threads)
+    store, records = stored_runs(_named(record, submission, drawn=drawn))
+    if threads is None:
+        threads = _threads_of(records)
     from biobench.models.loading import quiet_libraries
 
     quiet_libraries()
-    how = RunRequest(
+    request = RunRequest(
         tasks=task,
         results_dir=results_dir,
         data_dir=data_dir,
@@ -83,30 +81,66 @@ def reproduce(
         parallel=1,
         gate=False,
     )
-    again = Again(how, models)
+    again = Again(request, models)
     if submission is not None:
         _draw(submission, against, again, as_json=as_json)
         return
-    if not as_json:
-        typer.echo(
-            f"{len(records)} runs, {sum(r.cost.seconds for r in records):,.0f} s when made",
-            err=True,
-        )
-    rows = []
-    for row in make_again(store, records, again):
-        rows.append(row)
-        if not as_json:
-            typer.echo(visible(_line(row)))
+    rows = _made_again(store, records, again, aloud=not as_json)
     if as_json:
         print_json([row._asdict() | {"agrees": row.agrees} for row in rows])
     elif len(rows) > 1:
-        same, idle = (
-            sum(row.agreement == word for row in rows) for word in ("identical", "not run")
-        )
-        agree = f"{sum(row.agrees for row in rows)} of {len(rows)} runs agree, {same} bit for bit"
-        typer.echo(agree + (f", {idle} not run" if idle else ""))
+        typer.echo(_numbers(rows))
     if not all(row.agrees for row in rows):
         raise typer.Exit(1)
+
+
+def _named(record: Path | None, submission: Path | None, *, drawn: bool) -> Path:
+    """The folder or file of what is made again. Raises UsageError unless it is RECORD, or with
+    --draw a submission.
+    """
+    named, unfit = (submission, record) if drawn else (record, submission)
+    if named is None or unfit is not None:
+        raise UsageError(
+            "nothing is named that can be made again", hint="give RECORD, or --of SUBMISSION --draw"
+        )
+    return named
+
+
+def _threads_of(records: Sequence[RunRecord]) -> int | None:
+    """The threads that all records name, set before torch is loaded; None where they differ."""
+    numbers = {record.provenance.threads for record in records}
+    if len(numbers) != 1:
+        return None
+    (threads,) = numbers
+    prepare_threads(threads)
+    return threads
+
+
+def _made_again(
+    store: Store, records: Sequence[RunRecord], again: Again, *, aloud: bool
+) -> list[Reproduction]:
+    """What became of each record. aloud: printed as it is known."""
+    from biobench.workflows.reproduce import reproduce as make_again
+
+    if aloud:
+        seconds = sum(record.cost.seconds for record in records)
+        typer.echo(f"{len(records)} runs, {seconds:,.0f} s when made", err=True)
+    rows = []
+    for row in make_again(store, records, again):
+        rows.append(row)
+        if aloud:
+            typer.echo(visible(_line(row)))
+    return rows
+
+
+def _numbers(rows: Sequence[Reproduction]) -> str:
+    """How many runs agree."""
+    agreeing = sum(row.agrees for row in rows)
+    counts = Counter(row.agreement for row in rows)
+    line = f"{agreeing} of {len(rows)} runs agree, {counts['identical']} bit for bit"
+    if counts["not run"]:
+        line += f", {counts['not run']} not run"
+    return line
 
 
 def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool) -> None:
@@ -121,46 +155,49 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
             f"{submission}: no results that it would join", hint="name their folder with --against"
         )
     verification = verify(submission, again.how.data_dir, results)
-    errors = [c for c in verification.checks if c.grade == "error" and c.code != "W02"]
-    if errors:
-        what = f"the submission is refused: {errors[0].where}: {errors[0].what}"
-        raise UsageError(what, hint="see `biobench verify-submission`")
+    for check in verification.checks:
+        if check.grade == "error" and check.code != "W02":
+            message = f"the submission is refused: {check.where}: {check.what}"
+            raise UsageError(message, hint="see `biobench verify-submission`")
     waiting = {
-        c.where.removeprefix("runs/") for c in verification.checks if c.code in ("W01", "W02")
+        check.where.removeprefix("runs/")
+        for check in verification.checks
+        if check.code in ("W01", "W02")
     }
     statement = draw(submission, waiting, again)
     path = save_statement(submission, results, statement)
-    lines = [
-        f"{d.task} · seed {d.seed}: {d.metric} {percent(d.score)}, submitted seeds promise "
-        f"{percent(d.low)} to "
-        f"{percent(d.high)}; {d.alike:.1%} of documents answered alike, usual are "
-        f"{d.alike_low:.1%} to "
-        f"{d.alike_high:.1%}: {'agrees' if d.agrees else 'does not agree'}"
-        for d in statement.draws
-    ]
+    lines = [_draw_line(d) for d in statement.draws]
     data = statement.model_dump(mode="json") | {"statement": str(path)}
     answer(as_json, data, [*lines, f"statement: {path} ({statement.mark})"])
     if statement.mark != "reproduced":
         raise typer.Exit(1)
 
 
+def _draw_line(draw: Draw) -> str:
+    words = "agrees" if draw.agrees else "does not agree"
+    return (
+        f"{draw.task} · seed {draw.seed}: {draw.metric} {percent(draw.score)}, submitted seeds "
+        f"promise {percent(draw.low)} to {percent(draw.high)}; {draw.alike:.1%} of documents "
+        f"answered alike, usual are {draw.alike_low:.1%} to {draw.alike_high:.1%}: {words}"
+    )
+
+
 def _line(row: Reproduction) -> str:
-    scores = f"{row.metric} {percent(row.stored)}"
+    """One run: both scores, whether they agree, and why not."""
+    line = f"{row.model} · {row.task} · seed {row.seed}: {row.metric} {percent(row.stored)}"
     if row.again is not None:
-        scores += f", again {percent(row.again)}"
-        scores += (
-            "" if row.low is None else f" (interval {percent(row.low)} to {percent(row.high)})"
-        )
+        line += f", again {percent(row.again)}"
+        if row.low is not None:
+            line += f" (interval {percent(row.low)} to {percent(row.high)})"
     if row.same is not None and row.same < 1:
-        scores += f", {row.same:.1%} of documents predicted alike"
-    exact = row.agreement == "within" and row.low is None
-    words = "agrees, the same score" if exact else _WORDS[row.agreement]
-    reason = "; ".join(
-        (
-            *([row.reason] if row.reason else []),
-            *(() if row.agreement == "identical" else row.machine),
-        )
-    )
-    return f"{row.model} · {row.task} · seed {row.seed}: {scores}: {words}" + (
-        f" ({reason})" if reason else ""
-    )
+        line += f", {row.same:.1%} of documents predicted alike"
+    if row.agreement == "within" and row.low is None:
+        line += ": agrees, the same score"
+    else:
+        line += f": {_WORDS[row.agreement]}"
+    reasons = [] if row.reason is None else [row.reason]
+    if row.agreement != "identical":
+        reasons += row.machine
+    if reasons:
+        line += f" ({'; '.join(reasons)})"
+    return line

@@ -17,7 +17,8 @@ from biobench.errors import BioBenchError
 from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
-    from biobench.runs import RunResult
+    from biobench.runs.plan import RunPlan
+    from biobench.runs.result import RunResult
 
 KEPT = "Stopped. Finished runs are kept; to resume the others, repeat the same command."
 
@@ -80,7 +81,6 @@ def run_request(
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import run_plan
     from biobench.runs.plan import make_plan
-    from biobench.runs.table import end_of_run, print_results
 
     try:
         with STOP.watching(), RunTerminal() as reporter:
@@ -94,22 +94,31 @@ def run_request(
     except RunStoppedError:
         typer.echo(KEPT, err=True)
         return STOPPED_EXIT
-    for task, verdict in {} if request.dry_run else plan.verdicts().items():
-        if not verdict.passed:
-            typer.echo(
-                f"{task} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}",
-                err=True,
-            )
+    if not request.dry_run:
+        _say_failed_gates(plan)
     if as_json:
         print_json([r.as_json() for r in results])
     elif summary:
-        print_results(results)
-        for line in end_of_run(results, request.results_dir):
-            typer.echo(line)
+        _print_summary(results, request.results_dir)
     if against is not None:
         for line in _comparison(results, against, request.results_dir, request.data_dir):
             typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def _say_failed_gates(plan: RunPlan) -> None:
+    for task, verdict in plan.verdicts().items():
+        if not verdict.passed:
+            reasons = "; ".join(verdict.reasons)
+            typer.echo(f"{task} fails its gate, reports will not rank it: {reasons}", err=True)
+
+
+def _print_summary(results: Sequence[RunResult], results_dir: str) -> None:
+    from biobench.runs.table import end_of_run, print_results
+
+    print_results(results)
+    for line in end_of_run(results, results_dir):
+        typer.echo(line)
 
 
 def _comparison(
@@ -120,14 +129,16 @@ def _comparison(
     """
     from biobench.comparison.compare import compare
 
-    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
-    for model in dict.fromkeys(r.model for r in scored):
+    tasks_by_model: dict[str, dict[str, None]] = {}
+    for result in results:
+        if result.is_scored:
+            tasks_by_model.setdefault(result.folder or result.model, {})[result.task] = None
+    for model, tasks in tasks_by_model.items():
         if model == against:
             continue
-        tasks = list(dict.fromkeys(r.task for r in scored if r.model == model))
         try:
             verdict = compare(
-                model, against, results_dir=results_dir, data_dir=data_dir, tasks=tasks
+                model, against, results_dir=results_dir, data_dir=data_dir, tasks=list(tasks)
             ).verdict
         except BioBenchError as error:  # the runs are stored and shown: this alone has no answer
             yield f"{model} and {against} are not compared: {error.what}"

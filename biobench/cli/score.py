@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from biobench.cli.console.arguments import (
 )
 from biobench.cli.console.output import answer, percent, write_output
 from biobench.errors import UsageError
+
+if TYPE_CHECKING:
+    from biobench.score.rescore import Rescored
 
 
 def score(
@@ -104,32 +107,37 @@ def rescore(
     from biobench.report.rescore import rescore_all
 
     results = rescore_all(results_dir, data_dir, task)
-    rows, lines = [], []
-    for result in results:
-        record = result.record
-        scores = (
-            {} if record is None or result.outcome in ("failed", "unavailable") else record.scores
-        )
-        row: dict[str, Any] = {
-            "model": "",
-            "task": result.task,
-            "seed": None,
-            "primary": "macro_f1",
-        }
-        if record is not None:
-            row |= {"model": record.model.id, "seed": record.seed, "primary": record.task.primary}
-        row |= {name: getattr(result, name) for name in ("key", "outcome", "reason", "hint")}
-        rows.append(row | {"scores": scores, "changed": result.changed or {}})
-        seed = "" if record is None else f" · seed {record.seed}"
-        message = f", {row['primary']} {percent(scores.get(row['primary']))}" if scores else ""
-        if result.reason:
-            message += (
-                f" ({result.reason}; {result.hint})" if result.hint else f" ({result.reason})"
-            )
-        lines.append(
-            f"{row['model'] or 'record'} · {result.task or result.key}{seed}: "
-            f"{result.outcome}{message}"
-        )
-    answer(as_json, rows, lines)
+    answer(as_json, [_rescored(result) for result in results], map(_rescored_line, results))
     if any(result.outcome == "failed" for result in results):
         raise typer.Exit(1)
+
+
+def _scores(result: Rescored) -> dict[str, float]:
+    """Its scores, where it could be scored."""
+    if result.record is None or result.outcome in ("failed", "unavailable"):
+        return {}
+    return result.record.scores
+
+
+def _rescored(result: Rescored) -> dict[str, Any]:
+    """The row of one record."""
+    row: dict[str, Any] = {"model": "", "task": result.task, "seed": None, "primary": "macro_f1"}
+    record = result.record
+    if record is not None:
+        row |= {"model": record.model.id, "seed": record.seed, "primary": record.task.primary}
+    row |= {name: getattr(result, name) for name in ("key", "outcome", "reason", "hint")}
+    return row | {"scores": _scores(result), "changed": result.changed or {}}
+
+
+def _rescored_line(result: Rescored) -> str:
+    """The record's name and what became of it."""
+    task, scores, record = result.task or result.key, _scores(result), result.record
+    line = f"record · {task}: {result.outcome}"
+    if record is not None:
+        line = f"{record.model.id} · {task} · seed {record.seed}: {result.outcome}"
+        if scores:
+            line += f", {record.task.primary} {percent(scores.get(record.task.primary))}"
+    if result.reason:
+        reason = f"{result.reason}; {result.hint}" if result.hint else result.reason
+        line += f" ({reason})"
+    return line

@@ -44,7 +44,8 @@ def submit(
 
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
-    packed = f"{folder}: {len(submission.runs)} run{'s' * (len(submission.runs) != 1)} packed"
+    number = len(submission.runs)
+    packed = f"{folder}: 1 run packed" if number == 1 else f"{folder}: {number} runs packed"
     answer(as_json, submission.as_json(), [packed, *_checks(submission)])
     if submission.state == "refused":
         raise typer.Exit(1)
@@ -85,12 +86,8 @@ def verify_submission(
             "--write-statement: no results folder is named", hint="add --against RESULTS"
         )
     verification = verify(folder, data_dir, against)
-    if (
-        write_statement
-        and against is not None
-        and verification.accepted
-        and verification.mark == "re-scored"
-    ):
+    is_proved = verification.accepted and verification.mark == "re-scored"
+    if write_statement and against is not None and is_proved:
         save_statement(folder, against, make_statement(folder, "re-scored"))
     answer(as_json, verification.as_json(), [*_checks(verification), verification.summary()])
     if not verification.accepted:
@@ -120,19 +117,18 @@ def pull(
     kept.
     """
     from biobench.submission import repository as remote
+    from biobench.submission.git import without_password
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
-    shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
-    lines = [
-        f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions",
-        *(
-            f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else "")
-            for one in pulled
-        ),
-        f"Next: `biobench report{shown}`, or `biobench compare` with your own model",
-    ]
-    answer(as_json, [{"commit": commit, "submissions": [one._asdict() for one in pulled]}], lines)
-    if any(one.outcome == "refused" for one in pulled):
+    option = "" if results_dir == "results" else f" --results-dir {results_dir}"
+    lines = [f"{without_password(repository)} at {commit[:12]}: {len(pulled)} submissions"]
+    for submission in pulled:
+        line = f"  {submission.name}: {submission.outcome}"
+        lines.append(f"{line} ({submission.reason})" if submission.reason else line)
+    lines.append(f"Next: `biobench report{option}`, or `biobench compare` with your own model")
+    rows = [submission._asdict() for submission in pulled]
+    answer(as_json, [{"commit": commit, "submissions": rows}], lines)
+    if any(submission.outcome == "refused" for submission in pulled):
         raise typer.Exit(1)
 
 

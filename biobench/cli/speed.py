@@ -27,8 +27,8 @@ def speed(
     as_json: Json = False,
 ) -> None:
     """Fine-tuning and inference throughput, and memory, by document length."""
-    parts = lengths.split(",")
-    if not all(p.strip().isdecimal() for p in parts):
+    numbers = lengths.split(",")
+    if not all(p.strip().isdecimal() for p in numbers):
         raise UsageError(
             f"--lengths '{lengths}' is not understood", hint="write whole numbers, such as 128,512"
         )
@@ -40,7 +40,7 @@ def speed(
     quiet_libraries()
     lines = measure(
         model,
-        [int(p) for p in parts],
+        [int(p) for p in numbers],
         batch_size=batch_size,
         steps=steps,
         device=device,

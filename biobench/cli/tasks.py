@@ -179,6 +179,9 @@ def new(
     group: Annotated[
         str | None, typer.Option("--group", help="Column of what belongs together (a patient).")
     ] = None,
+    clinical: Annotated[
+        bool, typer.Option("--clinical", help="The texts are patients': access needs an agreement.")
+    ] = False,
     language: Annotated[str, typer.Option("--language", help="ISO 639-1 code.")] = "en",
     separator: Annotated[
         str | None, typer.Option("--separator", help="What parts several labels of a cell.")
@@ -199,7 +202,7 @@ def new(
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
     named = Wanted(text, label, group, separator)
-    draft = scaffold(data, task_id, language=language, wanted=named)
+    draft = scaffold(data, task_id, language=language, wanted=named, clinical=clinical)
     write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir

@@ -15,12 +15,16 @@ from biobench.data.checks.findings import Finding, audit
 from biobench.data.load import CountedSource, read_counted
 from biobench.data.sniff import Attempt, Wanted, sniff
 from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
+from biobench.data.sniff.persons import signs_of_persons
 from biobench.errors import BioBenchError, DataFormatError, UsageError
 from biobench.kinds import get_kind
 from biobench.schema.task import SPLITS
 
 _MOST_SHOWN = 12
 """Labels that are printed with their numbers."""
+OPEN = "access: open            # check: agreement, if not anybody may read the data"
+AGREEMENT = """access: agreement       # check: {reason}; open, if anybody may read the data
+obtain: {{needs: unknown, pages: [], steps: []}}   # fill in"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,12 @@ class Draft:
 
 
 def scaffold(
-    path: str | Path, task_id: str, *, language: str = "en", wanted: Wanted | None = None
+    path: str | Path,
+    task_id: str,
+    *,
+    language: str = "en",
+    wanted: Wanted | None = None,
+    clinical: bool = False,
 ) -> Draft:
     """A task for the data file, or the folder, at `path`, with the counts and findings of a first
     reading.
@@ -43,6 +52,7 @@ def scaffold(
     Each way to read the content is tried on all of it; the one that loses least is kept. Files or
     folders called train, dev and test are taken as splits; without a dev part, validation is cut
     from the end of train; a single file is split 80/10/10. wanted: columns, not to be guessed.
+    clinical: the texts are patients'.
     Raises UsageError when there is no such file or `task_id` is none, DataFormatError with file and
     line when nothing reads cleanly.
     """
@@ -68,6 +78,12 @@ def scaffold(
         *_remarks(parts, trial, language),
         *_noticed(spec_findings),
     ]
+    reason = signs_of_persons(trial.proposal.columns, trial.documents)
+    if clinical:
+        reason = "--clinical"
+    if reason:
+        lines.append(f"access: agreement ({reason})")
+        text = text.replace(OPEN, AGREEMENT.format(reason=reason))
     return Draft(text + _facts(read.source, spec_findings), tuple(lines), data_dir)
 
 
@@ -223,7 +239,7 @@ training: {{epochs: {epochs}, learning_rate: 5e-5, batch_size: 16, weight_decay:
 head: {{kind: {kind.head}}}
 metric: {{primary: {primary}, paper: {paper}}}
 gate: {{expect: text_informative}}
-access: open
+{OPEN}
 licence: unknown        # fill in
 homepage: https://example.org   # fill in
 citation: unknown       # fill in

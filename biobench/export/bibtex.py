@@ -66,7 +66,9 @@ def _work(text: str, info: TaskInfo) -> CitedWork:
         url = [("url", info.spec.homepage)] if info.spec.homepage else []
         return CitedWork(f"biobench_{info.id}", (("title", info.spec.name), ("note", text), *url))
     names = match["authors"].removesuffix(" et al").split(", ")
-    authors = " and ".join([*names, *(["others"] if match["authors"].endswith(" et al") else [])])
+    authors = " and ".join(names)
+    if match["authors"].endswith(" et al"):
+        authors += " and others"
     fields = [("author", authors), ("title", match["title"])]
     fields += [("howpublished", match["venue"]), ("year", match["year"])]
     doi, arxiv = _DOI.search(match["rest"]), _ARXIV.search(match["rest"])

@@ -81,6 +81,7 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
         "task_version": str(record.task.version),
         "task_hash": record.task.hash,
         "data_hash": record.task.data_hash,
+        "published_average": str(row is result.rows[0]).lower(),
         "truncated_documents": str(row.truncated_documents),
         "lost_gold": str(row.lost_gold),
     }

@@ -27,8 +27,8 @@ def push_results(repository: str, text: str, format: str) -> str:
     already, StoreError where the hub refuses.
     """
     if format not in ("model-card", "eval-results"):
-        what = f"format '{plain(format)}' is nothing for a model's repository"
-        raise UsageError(what, hint="--push takes model-card and eval-results")
+        message = f"format '{plain(format)}' is nothing for a model's repository"
+        raise UsageError(message, hint="--push takes model-card and eval-results")
     if not REPOSITORY.fullmatch(repository):
         raise UsageError(
             f"'{plain(repository)}' is not a model's repository",
@@ -41,8 +41,8 @@ def push_results(repository: str, text: str, format: str) -> str:
             else _add_file(repository, RESULTS_FILE, text)
         )
     except client_errors() as error:
-        what, hint = explain(error, repository, "model", "main")
-        raise StoreError(f"hub model {plain(repository)}: {plain(what)}", hint=hint) from error
+        message, hint = explain(error, repository, "model", "main")
+        raise StoreError(f"hub model {plain(repository)}: {plain(message)}", hint=hint) from error
     if page is None:
         raise UsageError(
             f"{plain(repository)} has these results already", hint="nothing is to be sent"

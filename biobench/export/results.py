@@ -16,15 +16,20 @@ from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import has_f1
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted")
+"""Those that an F1 has besides the published one, which is often one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One model on one task: its row for each average, in the order macro, micro, weighted."""
+    """One model on one task: its row for each average, the published one first."""
 
     info: TaskInfo
     group: RunGroup
     rows: tuple[Row, ...]
+
+    def row_of(self, metric: str) -> Row | None:
+        """The row of a metric; None where the task has another score."""
+        return next((row for row in self.rows if row.metric == metric), None)
 
     @property
     def date(self) -> str:
@@ -56,7 +61,7 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
     exported: list[TaskResult] = []
     for task, info in results.infos.items():
         needed = len(AVERAGES) if has_f1(info.type) else 1
-        if task in full_runs and len(rows[task]) == needed:
+        if task in full_runs and len(rows[task]) >= needed:
             exported.append(TaskResult(info, full_runs[task], tuple(rows[task])))
     if not exported:
         message = f"the records of '{entrant.label}' have no scores"
@@ -85,7 +90,8 @@ def _rows_by_task(
     results: Results, entrant: Entrant, full_runs: dict[str, RunGroup]
 ) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = defaultdict(list)
-    for average in AVERAGES:
+    published_first: tuple[AverageName, ...] = ("paper", *AVERAGES)
+    for average in published_first:
         for row in build(results, average, models=[entrant.model], sources=[entrant.source]).rows:
             if row.task not in full_runs or row.variant != full_runs[row.task].variant:
                 continue

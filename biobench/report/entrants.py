@@ -16,7 +16,7 @@ from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
 from biobench.report.results import Results
 from biobench.report.tasks import TaskInfo
-from biobench.schema.checkpoint import model_folder
+from biobench.schema.checkpoint import content_hash, model_folder
 from biobench.schema.strict import suggest
 
 _PREFERRED: tuple[Source, ...] = ("run", "frozen", "external", "submitted", "baseline", "oracle")
@@ -177,5 +177,19 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
             hint = "name the revision: " + ", ".join(map(plain, models))
             raise UsageError(f"'{plain(name)}' is the name of {len(models)} models", hint=hint)
         if named:
-            return named
+            return _of_folder(named, path)
     return []
+
+
+def _of_folder(groups: list[RunGroup], path: str) -> list[RunGroup]:
+    """Of runs of several checkpoints with one name those of the folder's weights; all of them where
+    it is the folder of none.
+    """
+    several = len({group.briefs[0].weights for group in groups}) > 1
+    if not several or not os.path.isdir(path):
+        return groups
+    folder = model_folder(Path(path))
+    if not (folder / "config.json").is_file():
+        return groups
+    weights = content_hash(folder)
+    return [group for group in groups if group.briefs[0].weights == weights] or groups

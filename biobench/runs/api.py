@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -57,16 +57,10 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
     """Make the runs of a plan, with worker processes where the request asks for several; results in
     its order.
     """
-    results = RunResults(
-        entry.result(
-            plan.request, model.id, "unavailable", f"{entry.unavailable}; {entry.unavailable.hint}"
-        )
-        for model in plan.checkpoints
-        for entry in plan.tasks
-        if entry.unavailable is not None
-    )
+    results = RunResults(_unavailable(plan))
     if plan.request.dry_run:
-        return RunResults([*results, *_planned(plan)])
+        results += map(plan.told_apart, _planned(plan))
+        return results
     import torch
 
     for result in results:
@@ -75,12 +69,21 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
     if plan.request.threads is not None:
         torch.set_num_threads(plan.request.threads)
     try:
-        results += below_baselines(
-            _run(plan, reporter), {} if plan.request.no_test else plan.verdicts()
-        )
+        made = _run(plan, reporter)
     finally:
         torch.set_num_threads(threads)
+    results += made if plan.request.no_test else below_baselines(made, plan.verdicts())
     return results
+
+
+def _unavailable(plan: RunPlan) -> Iterator[RunResult]:
+    """A line for each model and task without data."""
+    for checkpoint in plan.checkpoints:
+        for entry in plan.tasks:
+            if entry.unavailable is not None:
+                reason = f"{entry.unavailable}; {entry.unavailable.hint}"
+                line = entry.result(plan.request, checkpoint, "unavailable", reason)
+                yield plan.told_apart(line)
 
 
 def _planned(plan: RunPlan) -> list[RunResult]:
@@ -122,36 +125,46 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     from biobench.runs.estimate import Pace, longest_first
     from biobench.runs.execute import RunContext, execute
 
-    context, known, pace = RunContext(plan), {}, Pace(plan)
+    context, made, pace = RunContext(plan), {}, Pace(plan)
     if plan.request.executor == "ray" and waiting:
         from biobench.runs.ray import run_on_ray
 
-        known = run_on_ray(context, longest_first(waiting, pace), reporter)
+        made = run_on_ray(context, longest_first(waiting, pace), reporter)
     elif waiting:
         from biobench.runs.workers import run_workers, worker_count
 
         workers = min(worker_count(plan), len(waiting))
         if workers > 1:
-            known = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
-    order = {item.key: place for place, item in enumerate(plan.items)}
-    ended = execute(context, longest_first(plan.items, pace), reporter, known)
+            made = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
+    order = {item.key: position for position, item in enumerate(plan.items)}
+    ended = execute(context, longest_first(plan.items, pace), reporter, made)
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 
 def below_baselines(
-    results: Sequence[RunResult], verdicts: dict[str, BaselineRecord]
+    results: Sequence[RunResult], verdicts: Mapping[str, BaselineRecord]
 ) -> list[RunResult]:
     """The results, those that do not reach their task's best stored baseline with its name and
     score.
+
+    Baselines learn from all training documents: a run on some of them is compared with none.
     """
     marked = []
     for result in results:
-        baselines = {
-            policy.name: policy.scores[result.primary]
-            for policy in (verdicts[result.task].policies if result.task in verdicts else ())
-            if policy.kind == "floor" and policy.name != ORDER and result.primary in policy.scores
-        }
-        best = max(baselines.items(), key=lambda pair: pair[1], default=None)
-        low = best is not None and result.scores.get(result.primary, 1.0) < best[1]
-        marked.append(replace(result, baseline=best) if low else result)
+        verdict = verdicts.get(result.task)
+        if verdict is not None and result.is_scored and result.limit is None:
+            best = _best_baseline(verdict, result.headline)
+            if best is not None and result.scores[result.headline] < best[1]:
+                result = replace(result, baseline=best)
+        marked.append(result)
     return marked
+
+
+def _best_baseline(verdict: BaselineRecord, metric: str) -> tuple[str, float] | None:
+    """Name and score of the policy without skill that scores highest."""
+    scores = {
+        policy.name: policy.scores[metric]
+        for policy in verdict.policies
+        if policy.kind == "floor" and policy.name != ORDER and metric in policy.scores
+    }
+    return max(scores.items(), key=lambda pair: pair[1], default=None)

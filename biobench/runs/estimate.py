@@ -28,11 +28,11 @@ class Pace:
 
     def __init__(self, plan: RunPlan) -> None:
         self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        alike = (device_name(plan.device), "run", plan.request.limit)
+        conditions = (device_name(plan.device), "run", plan.request.limit)
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
         for brief in Store(plan.request.results_dir).briefs()[0]:
             length = read.get((brief.task, brief.spec))
-            made_alike = (brief.device, brief.origin, brief.limit) == alike
+            made_alike = (brief.device, brief.origin, brief.limit) == conditions
             if length is None or not made_alike:
                 continue
             rate = brief.seconds / length

@@ -88,10 +88,10 @@ class RunContext:
         # the verdict looks at the first of several splits, and always at all documents
         entry = next(e for e in self.plan.tasks if e.id == task_id and e.data is not None)
         assert entry.data is not None
-        whole = None
+        read_whole = None
         if request.limit is not None:
-            whole = partial(load_data, entry.loaded, request.data_dir)
-        ensure(entry.loaded, entry.data, request.results_dir, full=whole)
+            read_whole = partial(load_data, entry.loaded, request.data_dir)
+        ensure(entry.loaded, entry.data, request.results_dir, full=read_whole)
         self._gated.add(task_id)
 
 
@@ -99,7 +99,7 @@ def execute(
     context: RunContext,
     items: Sequence[Item],
     reporter: Reporter,
-    known: Mapping[str, RunResult] | None = None,
+    made: Mapping[str, RunResult] | None = None,
     *,
     aloud: bool = True,
 ) -> Iterator[RunResult]:
@@ -108,28 +108,30 @@ def execute(
     known: results by key of workers, which the reporter has heard of. aloud: say that runs of other
     processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
-    known = known or {}
+    made = made or {}
     plan, waiting, position = context.plan, list(items), 0
     next_line = 0.0 if aloud else float("inf")
     while waiting:
-        held: list[Item] = []  # by other processes
+        elsewhere: list[Item] = []  # by other processes
         for item in waiting:
             if STOP():
                 raise RunStoppedError
-            finished = known.get(item.key)
+            finished = made.get(item.key)
             if finished is None:
                 finished = _one(item, context, reporter, position + 1, len(items))
                 if finished is None:
-                    held.append(item)
+                    elsewhere.append(item)
                     continue
+                finished = plan.told_apart(finished)
                 reporter.finish(finished)
             position += 1
             yield finished
-        if not plan.request.wait and len(held) == len(waiting):
-            for item in held:
-                yield item.result(plan.request, "skipped", "another process makes it")
+        if not plan.request.wait and len(elsewhere) == len(waiting):
+            for item in elsewhere:
+                line = item.result(plan.request, "skipped", "another process makes it")
+                yield plan.told_apart(line)
             return
-        waiting = held
+        waiting = elsewhere
         if waiting and plan.request.wait:
             next_line = _wait(waiting, context.store, next_line)
 
@@ -192,7 +194,7 @@ def _one(
         reason = store.failure(task, item.key, plan.request.started)
         if reason is not None:
             return item.result(plan.request, "failed", reason)
-        name = item.name
+        name = plan.name_of(item)
 
         def step(done: int, total: int, what: str) -> None:
             claim.moved(done, total)
@@ -241,36 +243,44 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         return item.result(request, "failed", f"{error}; {error.hint}")
     except BioBenchError:
         raise
-    except (
-        RuntimeError,
-        MemoryError,
-        ValueError,
-        TypeError,
-        IndexError,
-        KeyError,
-        AssertionError,
-    ) as error:
+    except _BROKEN as error:
         stopped = False
-        if is_out_of_memory(error):
-            remedy = "make fewer runs at once, or use a machine or container with more memory"
-            return item.result(request, "failed", f"memory does not suffice for this run; {remedy}")
-        # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die
-        # with it.
         quiet = item.task.loaded.spec.access == "agreement"
-        if from_package(error, transformers):
-            library = f"transformers {transformers.__version__} itself cannot run this model"
-            cause = "" if quiet else f": {first_line(error)}"
-            remedy = "try another version of transformers, or another encoder"
-            return item.result(request, "failed", f"{library}{cause}; {remedy}")
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        # The message may quote the data; of agreement-bound data no word leaves its folder.
-        message = "" if quiet else f": {error}"
-        reason = f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
-        return item.result(request, "failed", reason)
+        return item.result(request, "failed", _why_broken(error, quiet=quiet))
     finally:
         if keep is not None and not stopped:
             keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
+
+
+_BROKEN = (
+    RuntimeError,
+    MemoryError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AssertionError,
+)
+"""What a checkpoint raises that breaks in a way nobody foresaw: the other runs must not die with
+it.
+"""
+
+
+def _why_broken(error: Exception, *, quiet: bool) -> str:
+    """What broke a run, and what to do. quiet: the message may quote data under an agreement, of
+    which no word leaves its folder.
+    """
+    if is_out_of_memory(error):
+        remedy = "make fewer runs at once, or use a machine or container with more memory"
+        return f"memory does not suffice for this run; {remedy}"
+    if from_package(error, transformers):
+        library = f"transformers {transformers.__version__} itself cannot run this model"
+        cause = "" if quiet else f": {first_line(error)}"
+        return f"{library}{cause}; try another version of transformers, or another encoder"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    message = "" if quiet else f": {error}"
+    return f"{type(error).__name__}{message} ({frame.filename}:{frame.lineno})"
 
 
 def _keep_model(plan: RunPlan, item: Item, prepared: Prepared, outcome: Outcome) -> str | None:

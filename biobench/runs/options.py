@@ -76,13 +76,15 @@ class Option(Generic[Declared, Converted]):
 
 
 def _names(value: Names) -> tuple[str, ...]:
-    return (str(value),) if isinstance(value, str | Path) else tuple(str(each) for each in value)
+    if isinstance(value, str | Path):
+        return (str(value),)
+    return tuple(map(str, value))
 
 
 def _seeds(value: str | int | Iterable[int] | None) -> str | None:
-    if value is None or isinstance(value, str | int):
-        return None if value is None else str(value)
-    return ",".join(str(seed) for seed in value)
+    if value is None:
+        return None
+    return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
 
 
 def _folder(value: str | Path | None) -> str | None:
@@ -248,18 +250,14 @@ def with_arguments_of(
                     raise TypeError(f"{function.__name__}() has no argument '{name}'; {hint}")
             return function(kind(*args, **keywords))
 
-        called.__doc__, called.__name__, called.__module__ = (
-            function.__doc__,
-            function.__name__,
-            function.__module__,
-        )
+        called.__doc__, called.__name__ = function.__doc__, function.__name__
+        called.__module__ = function.__module__
         shown, hints = inspect.signature(kind), get_type_hints(kind)
-        plain = [
-            p.replace(
-                annotation=get_args(hints[n])[0] if get_origin(hints[n]) is Option else hints[n]
-            )
-            for n, p in shown.parameters.items()
-        ]
+        plain = []
+        for name, parameter in shown.parameters.items():
+            hint = hints[name]
+            declared = get_args(hint)[0] if get_origin(hint) is Option else hint
+            plain.append(parameter.replace(annotation=declared))
         called.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
         return called
 

@@ -4,6 +4,7 @@ before.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,16 +48,11 @@ class Item:
         """What the item shares with the task's other seeds: checkpoint, task and split."""
         return self.checkpoint.hash, self.task.hash, self.task.loaded.fold
 
-    @property
-    def name(self) -> RunName:
-        """What it is called where its progress is shown."""
-        return RunName(self.key, self.checkpoint.id, self.task.id, self.seed)
-
     def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
         """The line of a run that is planned, failed, or made elsewhere."""
         line = self.task.result(
             request,
-            self.checkpoint.id,
+            self.checkpoint,
             status,
             None if reason is None else " ".join(reason.split()),
         )
@@ -84,18 +80,20 @@ class TaskEntry:
         return self.loaded.id
 
     def result(
-        self, request: RunRequest, model: str, status: Status, reason: str | None
+        self, request: RunRequest, checkpoint: Checkpoint, status: Status, reason: str | None
     ) -> RunResult:
         """The line of a task without a stored run."""
         spec = self.loaded.spec
         return RunResult(
-            model=model,
+            model=checkpoint.id,
+            weights=checkpoint.hash,
             task=self.id,
             task_version=spec.version,
             seed=None,
             status=status,
             reason=reason,
             primary=spec.metric.primary,
+            paper=spec.metric.paper,
             split="validation" if request.no_test else "test",
             track=request.track,
             limit=request.limit,
@@ -113,7 +111,7 @@ class TaskEntry:
         }
 
 
-@dataclass(slots=True)
+@dataclass
 class RunPlan:
     """All items in the order of the request, and the tasks without data.
 
@@ -127,6 +125,34 @@ class RunPlan:
     items: list[Item]
     skipped: list[str]
 
+    @cached_property
+    def aliases(self) -> dict[str, tuple[str, str]]:
+        """Weights to name (`model`, `model (2)`, ...) and folder, of checkpoints that share a
+        name.
+        """
+        folders: dict[str, dict[str, str]] = defaultdict(dict)
+        for checkpoint in self.checkpoints:
+            folders[checkpoint.id].setdefault(checkpoint.hash, str(checkpoint.folder))
+        aliases = {}
+        for name, by_weights in folders.items():
+            if len(by_weights) > 1:
+                for number, (weights, folder) in enumerate(by_weights.items(), start=1):
+                    aliases[weights] = name if number == 1 else f"{name} ({number})", folder
+        return aliases
+
+    def name_of(self, item: Item) -> RunName:
+        """What a run is called where its progress is shown."""
+        checkpoint = item.checkpoint
+        model, _ = self.aliases.get(checkpoint.hash, (checkpoint.id, ""))
+        return RunName(item.key, model, item.task.id, item.seed)
+
+    def told_apart(self, result: RunResult) -> RunResult:
+        """The result under a name that no other checkpoint of the plan has, with its folder."""
+        if result.weights not in self.aliases:
+            return result
+        model, folder = self.aliases[result.weights]
+        return replace(result, model=model, folder=folder)
+
     def undone(self) -> list[Item]:
         """The items that are not stored yet, or all with --force."""
         store = Store(self.request.results_dir)
@@ -134,33 +160,22 @@ class RunPlan:
 
     def contradictions(self) -> list[str]:
         """Which tasks' data are not what their specs count, or no known release, a line each."""
-        checked = [
-            (entry.id, _contradictions(entry.loaded, entry.data))
-            for entry in self.tasks
-            if entry.data
-        ]
-        return list(
-            dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines)
-        )
+        lines: dict[str, None] = {}
+        for entry in self.tasks:
+            if entry.data is not None:
+                for problem in _contradictions(entry.loaded, entry.data):
+                    lines[f"warning: {entry.id}: {problem}"] = None
+        return list(lines)
 
     def remarks(self) -> list[str]:
         """What a user must know before the runs begin, a line each: tasks that are left out, data
         that contradict their specs, and how the checkpoints are read.
         """
-        return [
-            *self.skipped,
-            *self.contradictions(),
-            *self._notes(),
-        ]
-
-    def _notes(self) -> list[str]:
-        """How the checkpoints are read, a line each."""
-        return [
-            f"note: {checkpoint.id}: {note}"
-            for checkpoint in self.checkpoints
-            if checkpoint.reading is not None
-            for note in checkpoint.reading.notes
-        ]
+        lines = [*self.skipped, *self.contradictions()]
+        for checkpoint in self.checkpoints:
+            if checkpoint.reading is not None:
+                lines += [f"note: {checkpoint.id}: {note}" for note in checkpoint.reading.notes]
+        return lines
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
@@ -228,14 +243,15 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     if request.seeds is None:
         return every
     seeds = seeds_of(task, request)
-    known = range(resampled.seed, resampled.seed + resampled.fold_files)
-    if unknown := [seed for seed in seeds if seed not in known]:
-        raise UsageError(
-            f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a "
-            f"seed each",
-            hint=f"leave --seeds out, or take some of {known[0]}-{known[-1]}",
-        )
-    return [entry for seed, entry in zip(known, every, strict=True) if seed in seeds]
+    split_seeds = range(resampled.seed, resampled.seed + resampled.fold_files)
+    for seed in seeds:
+        if seed not in split_seeds:
+            raise UsageError(
+                f"--seeds: {seed} names no split of {task.id}, whose {len(split_seeds)} splits "
+                f"have a seed each",
+                hint=f"leave --seeds out, or take some of {split_seeds[0]}-{split_seeds[-1]}",
+            )
+    return [entry for seed, entry in zip(split_seeds, every, strict=True) if seed in seeds]
 
 
 def _entry(
@@ -258,8 +274,8 @@ def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
     problem = release_problem(task, data.source, data.hash)
     lines = [] if problem is None else [problem]
     if counts := data.count_problems:
-        more = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
-        lines.append(f"{counts[0]}{more}; scores are not comparable with others")
+        further = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
+        lines.append(f"{counts[0]}{further}; scores are not comparable with others")
     return lines
 
 
@@ -309,8 +325,8 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
 def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
-    part = request.limit is not None or spec.training.train_fraction < 1
-    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(part) or {})
+    is_part = request.limit is not None or spec.training.train_fraction < 1
+    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(is_part) or {})
     if request.no_test:
         protocol["scored"] = "validation"
     if entry.resampled is not None:

@@ -177,8 +177,8 @@ def _sweep(
                 item = under_way.pop(reference)
                 result = _outcome(ray, reference, item, context)
                 if result is not None:
-                    results[item.key] = result
-                    reporter.finish(result)
+                    results[item.key] = context.plan.told_apart(result)
+                    reporter.finish(results[item.key])
         return results
     finally:
         cancel()

@@ -32,6 +32,12 @@ class RunResult:
     key: str | None = None
     scores: dict[str, float] = field(default_factory=dict)
     primary: str = "macro_f1"
+    paper: str = "macro_f1"
+    """The average that is published on the task."""
+    weights: str = ""
+    """Hash of the checkpoint: two models of one name differ in it."""
+    folder: str | None = None
+    """Of the checkpoint, where the command runs several of one name."""
     seconds: float | None = None
     peak_memory_bytes: int | None = None
     truncated_documents: int | None = None
@@ -59,6 +65,16 @@ class RunResult:
     or none is.
     """
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether it has scores to show."""
+        return self.status in ("done", "skipped") and bool(self.scores)
+
+    @property
+    def headline(self) -> str:
+        """The score that is shown where one is: the published average, if the run has it."""
+        return self.paper if self.paper in self.scores else self.primary
+
     def as_json(self) -> dict[str, Any]:
         """Plain data with the field names of the public contract."""
         return asdict(self)
@@ -78,6 +94,8 @@ def of_record(
         key=record.key,
         scores=dict(record.scores),
         primary=record.task.primary,
+        paper=record.task.paper,
+        weights=record.model.hash,
         seconds=record.cost.seconds,
         peak_memory_bytes=record.cost.peak_memory_bytes,
         truncated_documents=record.windows.truncated_documents,

@@ -47,11 +47,13 @@ class SlurmJob:
         if not 10 <= self.grace <= 65_535:
             raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
         kind = f"gpu:{gpus}" if self.gpu in (None, "any") else f"gpu:{self.gpu}:{gpus}"
-        wishes = [
-            "--job-name=biobench",
-            *([f"--partition={self.partition}"] if self.partition else []),
-            f"--time={self.time}",
-            *([f"--gres={kind}"] if self.gpu else []),
+        wishes = ["--job-name=biobench"]
+        if self.partition:
+            wishes.append(f"--partition={self.partition}")
+        wishes.append(f"--time={self.time}")
+        if self.gpu:
+            wishes.append(f"--gres={kind}")
+        wishes += [
             f"--cpus-per-task={self.cpus}",
             *lines,
             "--requeue",
@@ -107,8 +109,8 @@ def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
     """
     command = f'biobench run --start-token "$SLURM_ARRAY_JOB_ID" --no-wait {shlex.join(words)}'
     header = job.header(output="%x-%A_%a.out", signal="B:", gpus=1, lines=[f"--array=1-{workers}"])
-    before = f"# before: mkdir -p {LOGS}"
-    return "\n".join([*header, before, "set -u", *job.setup, _WORKER % command])
+    remark = f"# before: mkdir -p {LOGS}"
+    return "\n".join([*header, remark, "set -u", *job.setup, _WORKER % command])
 
 
 def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
@@ -125,13 +127,13 @@ def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     parser.add_argument("--out", default="runs/pretraining")
     for option in ("--resume", "--built-corpus"):  # the script gives these itself
         parser.add_argument(option, action="store_true")
-    parsed, rest = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
-    if not rest or rest[0].startswith("-"):
+    parsed, unparsed = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
+    if not unparsed or unparsed[0].startswith("-"):
         raise UsageError(
             "no recipe is named",
             hint="biobench slurm --nodes 2 --time 60 -- pretrain RECIPE --out DIR",
         )
-    return rest[0], parsed.out, rest[1:]
+    return unparsed[0], parsed.out, unparsed[1:]
 
 
 def pretraining_script(

@@ -60,7 +60,7 @@ def measure(
     """One line per length. The first step of each length warms up and is not counted. Raises
     BioBenchError.
     """
-    place = resolve_device(device)
+    machine = resolve_device(device)
     checkpoint = find_checkpoint(model, offline=offline)
     limit = position_limit(checkpoint.config)
     for length in lengths:
@@ -69,14 +69,16 @@ def measure(
                 f"length {length} is not a length that {model} reads (8 to {limit})",
                 hint="give --lengths",
             )
-    loaded = load_encoder(checkpoint, place)
-    precision, _ = settled_precision(loaded.encoder, resolve_precision("auto", place))
+    loaded = load_encoder(checkpoint, machine)
+    precision, _ = settled_precision(loaded.encoder, resolve_precision("auto", machine))
     lines = []
     for length in lengths:
         torch.manual_seed(0)
-        network = Network(loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
-        work = _Work(network, _micro_batches(network, batch_size, length), precision, place)
-        reset_peak_memory(place)
+        network = Network(
+            loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(machine)
+        )
+        work = _Work(network, _micro_batches(network, batch_size, length), precision, machine)
+        reset_peak_memory(machine)
         optimizer = make_optimizer(network, Training(max_steps=1, learning_rate=1e-6))
         train_seconds, seconds = work.seconds(steps, optimizer), work.seconds(steps, None)
         lines.append(
@@ -88,7 +90,7 @@ def measure(
                 attention=network.attention,
                 train_tokens_per_second=round(batch_size * length / train_seconds, 1),
                 inference_tokens_per_second=round(batch_size * length / seconds, 1),
-                peak_memory_bytes=peak_memory_bytes(place),
+                peak_memory_bytes=peak_memory_bytes(machine),
                 parameters=loaded.parameters,
             )
         )
@@ -139,8 +141,8 @@ class _Work:
 def _micro_batches(network: Network, batch_size: int, length: int) -> list[list[Encoded]]:
     documents = _documents(batch_size, length, network.encoder)
     cut = cut_packed if network.attention == "packed" else cut_padded
-    parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(network.device))
-    return [[documents[i] for i in part] for part in parts]
+    batches = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(network.device))
+    return [[documents[i] for i in indices] for indices in batches]
 
 
 def _documents(count: int, length: int, encoder: Encoder) -> list[Encoded]:

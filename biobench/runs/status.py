@@ -8,17 +8,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from biobench.errors import StoreError
 from biobench.store import Store
 from biobench.store.claims import RUNNING, is_alive, read_heartbeat
-from biobench.store.index import list_files
 from biobench.store.records import is_key, is_task_id
 
-State = Literal["done", "running", "failed", "stopped"]
+State = Literal["done", "running", "failed", "stopped", "corrupt"]
 """stopped: begun, and nobody is at it; the next process that makes it resumes it from its last
-state.
+state. corrupt: stored, and its record cannot be read.
 """
 
 
@@ -27,7 +26,8 @@ class FolderRun:
     """One run. host, pid, job (the batch system's number), started, step, steps, seconds_left: of a
     running one.
 
-    started: seconds since the epoch. seconds_left: by the steps so far. reason: of a failed one.
+    started: seconds since the epoch. seconds_left: by the steps so far. reason: of a failed or
+    corrupt one.
     """
 
     key: str
@@ -53,7 +53,7 @@ class FolderState:
     def counts(self) -> dict[State, int]:
         """How many runs are in each state."""
         counts = Counter(run.state for run in self.runs)
-        return {state: counts[state] for state in ("done", "running", "failed", "stopped")}
+        return {state: counts[state] for state in get_args(State)}
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -67,11 +67,18 @@ class FolderState:
 def folder_state(results_dir: str | Path) -> FolderState:
     """Look at the folder once. Raises StoreError where it cannot be read."""
     store = Store(results_dir)
-    done = {(seen.task, seen.key) for seen in list_files(store.root / "runs") if seen.complete}
-    names = sorted(done | set(_begun(store)))
-    return FolderState(
-        str(results_dir), tuple(_state(store, *name, done=name in done) for name in names)
-    )
+    briefs, unusable = store.briefs()
+    stored = {(brief.task, brief.key): FolderRun(brief.key, brief.task, "done") for brief in briefs}
+    for finding in unusable:
+        record = Path(finding.file)
+        task, key = record.parent.name, record.stem
+        reason = f"{finding.what}; {finding.hint}"
+        stored[task, key] = FolderRun(key, task, "corrupt", reason=reason)
+    runs = [
+        _running(store, *name) or stored.get(name) or _left(store, *name)
+        for name in sorted({*stored, *_begun(store)})
+    ]
+    return FolderState(str(results_dir), tuple(runs))
 
 
 def _begun(store: Store) -> Iterator[tuple[str, str]]:
@@ -83,19 +90,23 @@ def _begun(store: Store) -> Iterator[tuple[str, str]]:
             yield path.parent.name, key
 
 
-def _state(store: Store, task: str, key: str, *, done: bool) -> FolderRun:
+def _running(store: Store, task: str, key: str) -> FolderRun | None:
+    """The run as its process last reported it; None where no process is at it."""
     path = store.heartbeat_path(task, key)
     beat = read_heartbeat(path)
-    if beat is not None and is_alive(path):
-        run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
-        if not beat.steps:
-            return run
-        # the time spent is that of the holder's monotonic clock
-        spent = max(0.0, beat.written - beat.began)
-        left = spent * (beat.steps - beat.step) / beat.step if beat.step else None
-        return replace(run, step=beat.step, steps=beat.steps, seconds_left=left)
-    if done:
-        return FolderRun(key, task, "done")
+    if beat is None or not is_alive(path):
+        return None
+    run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
+    if not beat.steps:
+        return run
+    # the time spent is that of the holder's monotonic clock
+    spent = max(0.0, beat.written - beat.began)
+    seconds = spent * (beat.steps - beat.step) / beat.step if beat.step else None
+    return replace(run, step=beat.step, steps=beat.steps, seconds_left=seconds)
+
+
+def _left(store: Store, task: str, key: str) -> FolderRun:
+    """A run that was begun and is not stored."""
     try:
         reason = store.failure(task, key)
     except StoreError as error:

@@ -42,8 +42,8 @@ class RunResults(list[RunResult]):
         import pandas as pd
 
         names, rows = cells_of(self)
-        below = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
-        return pd.DataFrame(rows, columns=names).to_html(index=False) + below
+        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
+        return pd.DataFrame(rows, columns=names).to_html(index=False) + paragraphs
 
 
 def percent(value: float | None) -> str:
@@ -83,19 +83,19 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the rows."""
     if any(r.status == "planned" for r in results):
         return _plan_cells(results)
-    rows = [_cells(result) for result in results]
-    names = ["model", "task", "seed", "status", "macro", "micro", "weighted"]
-    if any(row["score"] != _DASH for row in rows):  # kinds without F1
-        names.append("score")
-    names += ["seconds", "cut", "lost"]
-    return names, [[row[name] for name in names] for row in rows]
+    return _columns([_cells(result) for result in results])
+
+
+def _columns(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the cells of each row in their order."""
+    return list(rows[0]) if rows else [], [list(row.values()) for row in rows]
 
 
 def _cells(result: RunResult) -> dict[str, str]:
     """A run's cells by column."""
     scores, score, seconds = result.scores, _DASH, _DASH
-    if scores and "macro_f1" not in scores:
-        score = f"{result.primary} {percent(scores.get(result.primary))}"
+    if scores:
+        score = f"{result.headline} {percent(scores.get(result.headline))}"
     if result.seconds is not None:
         seconds = f"{result.seconds:.1f}"
     return {
@@ -103,10 +103,10 @@ def _cells(result: RunResult) -> dict[str, str]:
         "task": result.task,
         "seed": "" if result.seed is None else str(result.seed),
         "status": result.status,
+        "score": score,
         "macro": percent(scores.get("macro_f1")),
         "micro": percent(scores.get("micro_f1")),
         "weighted": percent(scores.get("weighted_f1")),
-        "score": score,
         "seconds": seconds,
         "cut": str(result.truncated_documents or _DASH),
         "lost": str(result.lost_gold or _DASH),
@@ -120,20 +120,22 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
     groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in results:
         groups.setdefault((r.model, r.task, r.status, settings_of(r)), []).append(r)
-    names = ["model", "task", "seeds", "status", "steps", "tokens", "time", "settings"]
+    has_settings = any(settings for *_, settings in groups)
     rows = []
     for (model, task, status, settings), runs in groups.items():
-        seeds = seeds_in_words([r.seed for r in runs if r.seed is not None])
-        steps, tokens = (
-            _most(r.steps_expected for r in runs),
-            _most(r.tokens_expected for r in runs),
-        )
-        rows.append([model, task, seeds, status, steps, tokens, _time_of(runs), settings])
-    if not any(row[-1] for row in rows):
-        names.pop()
-        for row in rows:
-            row.pop()
-    return names, rows
+        row = {
+            "model": model,
+            "task": task,
+            "seeds": seeds_in_words([r.seed for r in runs if r.seed is not None]),
+            "status": status,
+            "steps": _most(r.steps_expected for r in runs),
+            "tokens": _most(r.tokens_expected for r in runs),
+            "time": _time_of(runs),
+        }
+        if has_settings:
+            row["settings"] = settings
+        rows.append(row)
+    return _columns(rows)
 
 
 def _most(numbers: Iterable[int | None]) -> str:
@@ -162,31 +164,31 @@ def settings_of(result: RunResult) -> str:
     """In what a run departs from its spec, in words; empty where in nothing."""
     from biobench.schema.protocols import FROZEN, protocol_named_by
 
-    parts = []
+    settings = []
     if result.track != "fixed":
-        parts.append(f"track {result.track}")
+        settings.append(f"track {result.track}")
     if result.limit is not None:
-        parts.append(f"limit {result.limit}")
+        settings.append(f"limit {result.limit}")
     if result.split != "test":
-        parts.append("no test")
+        settings.append("no test")
     protocol = protocol_named_by(result.overrides)
     if protocol is not None:
-        parts.append(f"{protocol} protocol")
+        settings.append(f"{protocol} protocol")
     else:
         implied = FROZEN if result.track == "frozen" else ()
-        parts += [text for text in result.overrides if text not in implied]
-    return ", ".join(parts)
+        settings += [text for text in result.overrides if text not in implied]
+    return ", ".join(settings)
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
     """``42-46`` for a run of numbers, else with commas: ``42, 44-46``."""
-    parts: list[list[int]] = []
+    ranges: list[list[int]] = []
     for seed in sorted(set(seeds)):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
+        if ranges and seed == ranges[-1][-1] + 1:
+            ranges[-1].append(seed)
         else:
-            parts.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+            ranges.append([seed])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in ranges)
 
 
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
@@ -194,17 +196,27 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
     baseline, signs.
     """
     yield from _expected_time(results)
-    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
-    groups: dict[tuple[str, str], list[RunResult]] = {}
-    for r in scored:
-        groups.setdefault((r.model, r.task), []).append(r)
-    for (model, task), runs in groups.items():
-        baseline = _below_baseline(runs)
-        if len(runs) > 1 or baseline:
-            yield f"{model} on {task}: {_mean(runs)}{baseline}"
+    for model, folder in dict.fromkeys((r.model, r.folder) for r in results):
+        if folder is not None:
+            yield f"{model}: {folder}"
+    scored = [r for r in results if r.is_scored]
+    yield from _means(scored)
+    if any(r.limit is not None for r in scored):
+        yield "limit: no baseline is compared, because baselines learn from all documents"
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
     yield from _lost_gold([r for r in scored if r.lost_gold])
+
+
+def _means(scored: Sequence[RunResult]) -> Iterator[str]:
+    """A line for each model and task with several runs, or with one below a baseline."""
+    groups: dict[tuple[str, str, str], list[RunResult]] = {}
+    for r in scored:
+        groups.setdefault((r.weights, r.model, r.task), []).append(r)
+    for (_, model, task), runs in groups.items():
+        baseline = _below_baseline(runs)
+        if len(runs) > 1 or baseline:
+            yield f"{model} on {task}: {_mean(runs)}{baseline}"
 
 
 def _below_baseline(runs: Sequence[RunResult]) -> str:
@@ -213,8 +225,8 @@ def _below_baseline(runs: Sequence[RunResult]) -> str:
     if not baselines:
         return ""
     name, score = baselines[0]
-    which = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
-    return f", {which}below the baseline {percent(score)} ({name})"
+    share = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
+    return f", {share}below the baseline {percent(score)} ({name})"
 
 
 def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:
@@ -231,8 +243,7 @@ def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     """The lines below the table, with the next command where something was scored."""
     yield from notes(results)
-    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
-    models = list(dict.fromkeys(r.model for r in scored))
+    models = list(dict.fromkeys(r.folder or r.model for r in results if r.is_scored))
     if models:
         folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
         following = f"biobench report{folder}"
@@ -262,19 +273,29 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _mean(members: Sequence[RunResult]) -> str:
-    """The primary score's mean over seeds, with half its 95% t interval where the seeds differ."""
-    metric = members[0].primary
+    """The published average's mean over seeds, with half its 95% t interval where the seeds differ,
+    and macro F1 where it is another.
+    """
+    metric = members[0].headline
     scores = [r.scores[metric] for r in members]
+    mean = f"{metric} {percent(sum(scores) / len(scores))}"
     if len(scores) == 1:
-        return f"{metric} {percent(scores[0])}"
-    mean = sum(scores) / len(scores)
-    if members[0].fold is not None:
-        return (
-            f"{metric} {percent(mean)} over {len(members)} splits; `biobench report` has its "
-            f"interval"
-        )
+        text = mean
+    elif members[0].fold is not None:
+        text = f"{mean} over {len(members)} splits; `biobench report` has its interval"
+    else:
+        text = f"{mean}{_margin(scores)} over {len(members)} seeds"
+    macro = [r.scores["macro_f1"] for r in members if "macro_f1" in r.scores]
+    if metric != "macro_f1" and macro:
+        text += f"; macro_f1 {percent(sum(macro) / len(macro))}"
+    return text
+
+
+def _margin(scores: Sequence[float]) -> str:
+    """Half the 95% t interval of the mean, behind its sign; empty where all scores are equal."""
     from biobench.stats import seed_interval
 
     interval = seed_interval(scores).interval
-    margin = "" if interval is None else f" ± {percent(float(interval.high) - mean)}"
-    return f"{metric} {percent(mean)}{margin} over {len(members)} seeds"
+    if interval is None:
+        return ""
+    return f" ± {percent(float(interval.high) - sum(scores) / len(scores))}"

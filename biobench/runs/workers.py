@@ -16,6 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
@@ -48,11 +50,11 @@ def worker_count(plan: RunPlan) -> int:
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
-    wanted, at_once = plan.request.parallel, plan.request.seeds_at_once
-    devices = max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1
-    return (devices if wanted == "auto" else int(wanted)) * (
-        _fitting(plan) if at_once == "auto" else int(at_once)
-    )
+    workers, at_once = plan.request.parallel, plan.request.seeds_at_once
+    if workers == "auto":
+        workers = str(max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1)
+    runs_on_a_device = _fitting(plan) if at_once == "auto" else int(at_once)
+    return int(workers) * runs_on_a_device
 
 
 def _fitting(plan: RunPlan) -> int:
@@ -107,11 +109,8 @@ def run_workers(
             here, there = context.Pipe(duplex=False)
             arguments = (replace(plan.request, parallel="1", device=device), threads, there)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
-            main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
-            try:
-                process.start()  # without the caller's script, which it would run again
-            finally:
-                sys.modules["__main__"] = main
+            with _without_script():
+                process.start()
             there.close()
             processes.append(process)
             pipes.append(here)
@@ -136,6 +135,16 @@ def run_workers(
     return results
 
 
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """A process that starts in here does not run the caller's script again."""
+    script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
 def _listen(
     pipes: list[Connection],
     begun: int,
@@ -156,18 +165,18 @@ def _listen(
         for pipe in wait(pipes, timeout=_LOOK_SECONDS):
             assert isinstance(pipe, Connection)
             try:
-                kind, *what = pipe.recv()
+                kind, *message = pipe.recv()
             except (EOFError, OSError):  # the worker has ended, at times in the middle of a word
                 pipes.remove(pipe)
                 continue
             if kind == "start":
                 begun += 1
-                reporter.start(what[0], begun, total)
+                reporter.start(message[0], begun, total)
             elif kind == "step":
-                reporter.step(*what)
-            elif what[0].key not in results:  # each worker reports a failed run
-                results[what[0].key] = what[0]
-                reporter.finish(what[0])
+                reporter.step(*message)
+            elif message[0].key not in results:  # each worker reports a failed run
+                results[message[0].key] = message[0]
+                reporter.finish(message[0])
     return results
 
 
@@ -186,9 +195,9 @@ class _Wire(Reporter):
         """The run moved on. A stage, such as "loading model", has no total and holds back no step
         that follows.
         """
-        now = time.monotonic()
-        if not total or isinstance(what, ProgressNote) or now - self.last >= _STEP_SECONDS:
-            self.last = now if total else self.last
+        moment = time.monotonic()
+        if not total or isinstance(what, ProgressNote) or moment - self.last >= _STEP_SECONDS:
+            self.last = moment if total else self.last
             self.pipe.send(("step", run, done, total, what))
 
     def finish(self, result: RunResult) -> None:

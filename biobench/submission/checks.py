@@ -95,24 +95,24 @@ class Verification:
 
     def summary(self) -> str:
         """The state in a line."""
-        numbers = ", ".join(
-            f"{self.count(state)} {words}" for state, words in _WORDS.items() if self.count(state)
-        )
-        mark = f"; the board marks it {self.mark}" if self.accepted else ""
-        return (
-            f"{_WORDS[self.state]}: {len(self.runs)} runs"
-            + (f" ({numbers})" if numbers else "")
-            + mark
-        )
+        line = f"{_WORDS[self.state]}: {len(self.runs)} runs"
+        numbers = [f"{self.count(s)} {words}" for s, words in _WORDS.items() if self.count(s)]
+        if numbers:
+            line += f" ({', '.join(numbers)})"
+        if self.accepted:
+            line += f"; the board marks it {self.mark}"
+        return line
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        shown = {
-            name: getattr(self, name) for name in ("folder", "model", "state", "mark", "accepted")
+        return {
+            "folder": self.folder,
+            "model": self.model,
+            "state": self.state,
+            "mark": self.mark,
+            "accepted": self.accepted,
+            "records": len(self.runs),
+            "verified": self.count("verified"),
+            "runs": [run._asdict() for run in self.runs],
+            "findings": [check._asdict() for check in self.checks],
         }
-        runs, findings = (
-            [run._asdict() for run in self.runs],
-            [check._asdict() for check in self.checks],
-        )
-        numbers = {"records": len(runs), "verified": self.count("verified")}
-        return {**shown, **numbers, "runs": runs, "findings": findings}

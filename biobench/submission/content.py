@@ -17,7 +17,7 @@ ROUNDING = 2e-6
 
 
 def check_predictions(
-    record: RunRecord, where: str, gold: Sequence[Document], predictions: Sequence[Prediction]
+    record: RunRecord, file: str, gold: Sequence[Document], predictions: Sequence[Prediction]
 ) -> list[Check]:
     """P01 codes: what no run of ours stores, whatever the model.
 
@@ -33,7 +33,7 @@ def check_predictions(
         problem = next(_problems(record, prediction), None)
         if problem is not None:
             problems.append(problem)
-    return [error("P01", where, f"holds {problem}") for problem in dict.fromkeys(problems)]
+    return [error("P01", file, f"holds {problem}") for problem in dict.fromkeys(problems)]
 
 
 def _disclosures(gold: Sequence[Document]) -> Iterator[str]:
@@ -50,24 +50,21 @@ def _problems(record: RunRecord, prediction: Prediction) -> Iterator[str]:
     if traits.numeric:
         yield from _number_problems(prediction, record.scale or (0.0, 0.0))
         return
-    scores = (*prediction.span_scores, *prediction.label_scores)
-    if not all(0 <= score <= 1 for score in scores):  # NaN is no fraction either
-        yield "scores that are no fractions between 0 and 1"
+    yield from _fraction_problems(prediction)
     used_labels = {span.label for span in prediction.spans} | {*prediction.labels}
     if not traits.ranked and not used_labels <= {*labels}:
         yield "labels that the task does not have"
     if traits.spans:
         yield from _span_problems(prediction)
-        return
-    if prediction.spans or prediction.span_scores or prediction.tags:
+    elif prediction.spans or prediction.span_scores or prediction.tags:
         yield "spans in a task of document labels"
-    if traits.ranked:
+    elif traits.ranked:
         yield from _ranking_problems(prediction)
-        return
-    yield from _label_problems(prediction, labels)
-    # the likeliest set of options need not hold the likeliest options
-    if traits.single and not traits.options and not _is_likeliest(prediction, labels):
-        yield "labels that do not follow from their scores"
+    else:
+        yield from _label_problems(prediction, labels)
+        # the likeliest set of options need not hold the likeliest options
+        if traits.single and not traits.options:
+            yield from _choice_problems(prediction, labels)
 
 
 def _number_problems(prediction: Prediction, scale: tuple[float, float]) -> Iterator[str]:
@@ -76,6 +73,12 @@ def _number_problems(prediction: Prediction, scale: tuple[float, float]) -> Iter
     has_others = prediction.labels or prediction.spans or prediction.tags
     if has_others or len(numbers) != 1 or not low <= numbers[0] <= high:
         yield "something else than one number of the scale"
+
+
+def _fraction_problems(prediction: Prediction) -> Iterator[str]:
+    scores = (*prediction.span_scores, *prediction.label_scores)
+    if not all(0 <= score <= 1 for score in scores):  # NaN is no fraction either
+        yield "scores that are no fractions between 0 and 1"
 
 
 def _span_problems(prediction: Prediction) -> Iterator[str]:
@@ -104,12 +107,12 @@ def _label_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[s
         yield "a label twice for one document"
 
 
-def _is_likeliest(prediction: Prediction, labels: Sequence[str]) -> bool:
-    """Whether the only label has the highest score, up to rounding.
+def _choice_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[str]:
+    """The only label has the highest score, up to rounding.
 
     labels: of the task, in the order of the scores, which are as many.
     """
-    if len(prediction.labels) != 1:
-        return False
     scores = dict(zip(labels, prediction.label_scores, strict=True))
-    return scores[prediction.labels[0]] >= max(scores.values()) - ROUNDING
+    likely = max(scores.values()) - ROUNDING
+    if not (len(prediction.labels) == 1 and scores[prediction.labels[0]] >= likely):
+        yield "labels that do not follow from their scores"

@@ -14,7 +14,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from biobench.report.tasks import NEEDLE
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
+from biobench.store import Brief
 from biobench.submission.checks import Check, Grade
 
 NEAR, NEAR_FROM = 0.9, 10
@@ -37,29 +37,15 @@ ONE_ANSWER = 0.98
 """Share of documents with one answer from which a run is said to give one answer to everything."""
 
 
-class Ran(NamedTuple):
-    """What a comparison asks of the run that gave answers. fold: None where the task has one
-    split."""
-
-    task: str
-    data: str
-    fold: int | None
-    type: str
-    model: str
-    weights: str
-    seed: int
-    track: str
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What one run answers, in a form that compares fast. Arrays have one entry a document, in the
     order of ids.
     """
 
-    ran: Ran
-    where: str
-    """Its predictions, in the folder of its results."""
+    brief: Brief
+    fold: int
+    """Of a task with several splits: which one, from 0."""
     place: str
     """Folder of the results in which it lies; empty for the submission itself."""
     documents: int
@@ -72,24 +58,20 @@ class Answers:
     varied: bool
     """Whether it gives more than one answer."""
 
+    @property
+    def where(self) -> str:
+        """Its predictions, in the folder of its results."""
+        return f"runs/{self.brief.task}/{self.brief.key}.parquet"
 
-def ran(record: RunRecord) -> Ran:
-    """What is compared of a record."""
-    return Ran(
-        task=record.task.id,
-        data=record.task.data_hash,
-        fold=None if record.resampling is None else record.resampling.fold,
-        type=record.task.type,
-        model=record.model.id,
-        weights=record.model.hash,
-        seed=record.seed,
-        track=record.track,
-    )
+    @property
+    def data(self) -> tuple[str, str, int]:
+        """What runs must share to be compared: task, data and split."""
+        return self.brief.task, self.brief.data, self.fold
 
 
-def _number(*parts: object) -> int:
+def _number(*values: object) -> int:
     """64 bits of the parts, the same in every process."""
-    digest = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8)
+    digest = hashlib.blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "little", signed=True)
 
 
@@ -99,21 +81,23 @@ def answers_of(
     """gold: as the file or the data holds it; without spans and labels where it is not known."""
     numeric, by_id = is_numeric(record.task.type), {p.document: p for p in predictions}
     documents = sorted(gold, key=lambda d: d.id)
-    known = any(d.spans or d.labels for d in documents)
+    has_gold = any(d.spans or d.labels for d in documents)
     rows = []
     for document in documents:
         p = by_id.get(document.id) or Prediction(document=document.id)
         scores = p.label_scores or p.span_scores
         spans, labels = sorted(set(p.spans)), sorted(set(p.labels))
         telling = numeric or any(1e-3 < s < 1 - 1e-3 for s in scores)
-        right = known and set(spans) == set(document.spans) and set(labels) == set(document.labels)
+        right = (
+            has_gold and set(spans) == set(document.spans) and set(labels) == set(document.labels)
+        )
         decided = _number(spans, labels, scores if numeric else ())
         rows.append((decided, _number(scores) | 1 if telling else 0, right))
     decided_, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
     varied = max(Counter(decided_.tolist()).values(), default=0) < ONE_ANSWER * len(rows)
     return Answers(
-        ran=ran(record),
-        where=f"runs/{record.task.id}/{record.key}.parquet",
+        brief=Brief.of(record),
+        fold=0 if record.resampling is None else record.resampling.fold,
         place=place,
         documents=_number([d.id for d in documents]),
         decided=decided_,
@@ -129,58 +113,66 @@ def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> li
     """
     copies: dict[int, Check] = {}
     pairs = itertools.chain(
-        ((number, other) for number in range(len(runs)) for other in runs[:number]),
-        ((number, other) for other in earlier for number in range(len(runs))),
+        ((number, original) for number in range(len(runs)) for original in runs[:number]),
+        ((number, original) for original in earlier for number in range(len(runs))),
     )
-    for number, other in pairs:
+    for number, original in pairs:
         run = runs[number]
-        if number in copies or (copied := _copied(run, other)) is None:
+        if number in copies or (copied := _copied(run, original)) is None:
             continue
-        grade, what = copied
-        named = f"seed {other.ran.seed}"
-        if other.place:
-            named = f"{other.ran.model[:80]}, {named}, in {other.place}"
-        copies[number] = Check("P02", grade, run.where, f"{what} {named}")
+        grade, words = copied
+        named = f"seed {original.brief.seed}"
+        if original.place:
+            named = f"{original.brief.model[:80]}, {named}, in {original.place}"
+        copies[number] = Check("P02", grade, run.where, f"{words} {named}")
     return [copies[number] for number in sorted(copies)]
 
 
-def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+def _copied(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """The grade and what is copied, in words that the other run's name ends; None: no copy."""
-    this_run, other_run = run.ran, other.ran
-    if this_run[:3] != other_run[:3] or not (run.varied and other.varied):
-        return None  # of other data, or one that learnt nothing
-    same_weights = this_run.weights == other_run.weights
-    same_model = same_weights and this_run.model == other_run.model
-    same_documents = run.documents == other.documents
-    if same_model and this_run.seed == other_run.seed:
-        return None  # the run itself, sent again or in another precision
-    if this_run.type == NEEDLE and not same_documents:
-        return None  # of a window that holds other lengths
-    if same_weights and not same_model:
+    if not _are_comparable(run, original):
+        return None
+    is_same_model = _same_model(run.brief, original.brief)
+    if run.brief.weights == original.brief.weights and not is_same_model:
         return "person", "has the weights, under another name, of"
-    if not same_documents:
+    if run.documents != original.documents:
         return "person", "has other documents on the same data than"
-    copied = _copied_scores(run, other)
+    copied = _copied_scores(run, original)
     # probes of several seeds on the same states answer nearly alike
-    if copied is None and not (same_model and this_run.track == "frozen"):
-        copied = _copied_answers(run, other)
+    if copied is None and not (is_same_model and run.brief.track == "frozen"):
+        copied = _copied_answers(run, original)
     return copied
 
 
-def _copied_scores(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+def _same_model(run: Brief, original: Brief) -> bool:
+    return (run.weights, run.model) == (original.weights, original.model)
+
+
+def _are_comparable(run: Answers, original: Answers) -> bool:
+    """Whether equal answers would say anything: both learnt something, on the same data."""
+    if run.data != original.data or not (run.varied and original.varied):
+        return False
+    is_same_model = _same_model(run.brief, original.brief)
+    if is_same_model and run.brief.seed == original.brief.seed:
+        return False  # the run itself, sent again or in another precision
+    # a needle run whose window holds other lengths has other documents
+    return run.brief.type != NEEDLE or run.documents == original.documents
+
+
+def _copied_scores(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """Scores of the same documents that are equal to the last stored digit."""
-    both_scored = (run.scored != 0) & (other.scored != 0)
+    both_scored = (run.scored != 0) & (original.scored != 0)
     number = int(both_scored.sum())
-    equal = int((both_scored & (run.scored == other.scored)).sum())
+    equal = int((both_scored & (run.scored == original.scored)).sum())
     if number >= SCORES_FROM and equal >= SAME_SCORES * number:
         return "error", f"has the scores of {equal} of {number} documents to the last digit of"
     return None
 
 
-def _copied_answers(run: Answers, other: Answers) -> tuple[Grade, str] | None:
+def _copied_answers(run: Answers, original: Answers) -> tuple[Grade, str] | None:
     """Equal answers to the same documents, of which those count that not both have right."""
-    hard = ~(run.right & other.right)
-    number, equal = int(hard.sum()), int((hard & (run.decided == other.decided)).sum())
+    hard = ~(run.right & original.right)
+    number, equal = int(hard.sum()), int((hard & (run.decided == original.decided)).sum())
     # where no gold is known, easy documents count as hard too, and many equal answers say nothing
     near = run.right.any() and number >= NEAR_FROM and equal >= NEAR * number
     if number and (equal == number or near):

@@ -20,9 +20,10 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.results import stores
 from biobench.store import Brief, Store
-from biobench.submission.duplicates import Answers, Ran, answers_of
+from biobench.submission.duplicates import Answers, answers_of
 
-_FORMAT = "biobench.answers.1"
+_FORMAT = "biobench.answers.2"
+_NUMBERS = ("fold", "documents", "varied")
 _ARRAYS = ("decided", "scored", "right")
 
 
@@ -69,9 +70,9 @@ def keep_answers(results: Path, submission: Path) -> None:
 def _answers(store: Store, brief: Brief, place: str) -> Answers:
     """From the file that keeps them, else from the predictions. Raises StoreError."""
     file = _kept_file(store, brief)
-    kept = _read_kept(file, brief, place)
-    if kept is not None:
-        return kept
+    stored = _read_kept(file, brief, place)
+    if stored is not None:
+        return stored
     record = store.get(brief.task, brief.key)
     if record is None:
         raise StoreError("is gone", hint="repeat the command", file=store.root)
@@ -96,33 +97,18 @@ def _kept_file(store: Store, brief: Brief) -> Path:
 def _read_kept(file: Path, brief: Brief, place: str) -> Answers | None:
     """None where there is no such file, or it is not whole."""
     try:
-        with np.load(file) as parts:
-            fold = int(parts["fold"])
-            arrays = {name: parts[name] for name in _ARRAYS}
-            documents, varied = int(parts["documents"]), bool(parts["varied"])
+        with np.load(file) as archive:
+            arrays = {name: archive[name] for name in _ARRAYS}
+            numbers = {name: archive[name].item() for name in _NUMBERS}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    ran = Ran(
-        task=brief.task,
-        data=brief.data,
-        fold=None if fold < 0 else fold,
-        type=brief.type,
-        model=brief.model,
-        weights=brief.weights,
-        seed=brief.seed,
-        track=brief.track,
-    )
-    where = f"runs/{brief.task}/{brief.key}.parquet"
-    return Answers(ran=ran, where=where, place=place, documents=documents, varied=varied, **arrays)
+    return Answers(brief=brief, place=place, **numbers, **arrays)
 
 
 def _keep(file: Path, answers: Answers) -> None:
     """A folder that cannot be written goes without."""
-    fold = -1 if answers.ran.fold is None else answers.ran.fold
-    numbers = {"fold": fold, "documents": answers.documents, "varied": answers.varied}
-    parts = {name: np.array(value) for name, value in numbers.items()}
-    parts |= {name: getattr(answers, name) for name in _ARRAYS}
+    archive = {name: np.array(getattr(answers, name)) for name in (*_NUMBERS, *_ARRAYS)}
     stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **parts)
+    np.savez(stream, allow_pickle=False, **archive)
     with suppress(StoreError):
         write_atomic(file, stream.getvalue())

@@ -38,12 +38,7 @@ def verify(
     """
     if is_refused(check_layout(Path(folder))):
         return examine(folder)  # nothing is opened
-    words = [
-        str(folder),
-        *("" if p is None else str(p) for p in (data_dir, against)),
-        str(SECONDS),
-        str(MEMORY),
-    ]
+    words = [str(folder), str(data_dir or ""), str(against or ""), str(SECONDS), str(MEMORY)]
     # The submission's folder may be the current one, and must not bring modules of its own: -P, and
     # no relative path.
     paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
@@ -61,11 +56,10 @@ def verify(
     )
     if done.returncode == 0:
         name, model, checks, runs, reproduced = json.loads(done.stdout)
-        parts = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
-        return Verification(name, model, *parts, reproduced)
-    reason = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1][
-        :200
-    ]
+        findings = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
+        return Verification(name, model, *findings, reproduced)
+    printed = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    reason = printed[-1][:200] if printed else "no reason"
     if done.returncode < 0:
         reason = f"{signal.Signals(-done.returncode).name} ended the process"
     ended = (
@@ -82,13 +76,13 @@ def _main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         size = Path("/proc/self/statm")  # macOS has none
         pages = int(size.read_text().split()[0]) if size.is_file() else 2**22
-        most = pages * os.sysconf("SC_PAGE_SIZE") + int(memory)
-        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + int(memory)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if against:  # a large folder of results is no fault of the submission
         keep_answers(Path(against), Path(folder))
     if sys.platform != "win32":
-        most = math.ceil(time.process_time()) + int(seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+        limit = math.ceil(time.process_time()) + int(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
     v = examine(folder, data_dir or None, against or None)
     print(json.dumps([v.folder, v.model, v.checks, v.runs, v.reproduced]), flush=True)
 

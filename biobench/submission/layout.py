@@ -33,28 +33,28 @@ def check_layout(folder: Path) -> list[Check]:
         if number > MOST_FILES:
             return [*checks, error("L04", ".", f"holds more than {MOST_FILES} files and folders")]
         for path in (Path(root) / name for name in [*folders, *files]):
-            where, status = path.relative_to(folder).as_posix(), path.lstat()
-            kind, limit = kind_of(status.st_mode), allowed_bytes(where)
+            relative, status = path.relative_to(folder).as_posix(), path.lstat()
+            kind, limit = kind_of(status.st_mode), allowed_bytes(relative)
             if kind == "folder":
                 continue
             size += status.st_size
             if kind != "file":
-                checks.append(error("L01", where, f"is a {kind}, not a file"))
+                checks.append(error("L01", relative, f"is a {kind}, not a file"))
             elif limit is None:
-                checks.append(error("L02", where, "does not belong here"))
+                checks.append(error("L02", relative, "does not belong here"))
             elif status.st_size > limit:
                 checks.append(
-                    error("L03", where, f"has {status.st_size} bytes, at most {limit} are taken")
+                    error("L03", relative, f"has {status.st_size} bytes, at most {limit} are taken")
                 )
     if size > TOTAL_BYTES:
         checks.append(error("L03", ".", f"has {size} bytes, at most {TOTAL_BYTES} are taken"))
     return checks
 
 
-def allowed_bytes(where: str) -> int | None:
+def allowed_bytes(relative: str) -> int | None:
     """Most bytes of the file at this relative path; None where no submission has one there."""
-    match = re.fullmatch(r"runs/([^/]{1,100})/([^/.]+)\.(json|parquet)", where)
-    if where != MANIFEST and (match is None or not is_task_id(match[1]) or not is_key(match[2])):
+    match = re.fullmatch(r"runs/([^/]{1,100})/([^/.]+)\.(json|parquet)", relative)
+    if relative != MANIFEST and (match is None or not is_task_id(match[1]) or not is_key(match[2])):
         return None
     return JSON_BYTES if match is None or match[3] == "json" else PREDICTIONS_BYTES
 
@@ -70,11 +70,11 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         return None, [error("M01", MANIFEST, f"is not of version {VERSION}")]
     checks: list[Check] = []
     if not is_plain_name(manifest.model):
-        what = (
+        message = (
             "'model' is empty, imitates a mark of the board (brackets, a word such as (verified)), "
             "or holds other signs than Latin letters, digits, '._+/()=-' and single blanks"
         )
-        checks.append(error("M06", MANIFEST, what))
+        checks.append(error("M06", MANIFEST, message))
     listed = {f.path: f for f in manifest.files}
     if len(listed) < len(manifest.files):
         checks.append(error("M02", MANIFEST, "lists a file twice"))

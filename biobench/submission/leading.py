@@ -5,7 +5,7 @@ maintainer makes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from statistics import fmean
 from typing import NamedTuple
@@ -48,28 +48,43 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
     average by which the board
     ranks the task counts.
     """
-    own_models = {(record.model.id, record.model.hash) for record in records}
-    tested = {(record.task.id, record.task.data_hash) for record in records}
-    rivals: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
-    for run in earlier or ():
-        model = (run.model, run.weights)
-        comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
-        if comparable and model not in own_models:
-            rivals[run.task, run.spec, run.track, *model].append(run)
+    rivals = None if earlier is None else _rivals(records, earlier)
     leads = []
     for (task, spec, track), runs in by_conditions(records).items():
-        others = [key for key in rivals if key[0] == task]
-        others = [key for key in others if key[1:3] == (spec, track)] or others
-        others_runs = None if earlier is None else [rivals[key] for key in others]
-        led = _led(task, runs, others_runs)
+        rival_runs = None if rivals is None else _rivals_on(rivals, task, spec, track)
+        led = _led(task, runs, rival_runs)
         if led:
             leads.append(Leading(task, spec, track, led))
     return leads
 
 
+def _rivals(
+    records: Sequence[RunRecord], earlier: Iterable[Brief]
+) -> dict[tuple[str, ...], list[Brief]]:
+    """The earlier runs of other models on the same data, by task, spec, track, name and weights."""
+    own_models = {(record.model.id, record.model.hash) for record in records}
+    tested = {(record.task.id, record.task.data_hash) for record in records}
+    rivals: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    for run in earlier:
+        model = (run.model, run.weights)
+        comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
+        if comparable and model not in own_models:
+            rivals[run.task, run.spec, run.track, *model].append(run)
+    return rivals
+
+
+def _rivals_on(
+    rivals: Mapping[tuple[str, ...], list[Brief]], task: str, spec: str, track: str
+) -> list[list[Brief]]:
+    """Each rival's runs on the task: under the same conditions, or where there are none, all."""
+    of_task = [(key, runs) for key, runs in rivals.items() if key[0] == task]
+    same_conditions = [runs for key, runs in of_task if key[1:3] == (spec, track)]
+    return same_conditions or [runs for _, runs in of_task]
+
+
 def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
     """What these runs would lead on their task, in words; empty where nothing."""
-    for metric in dict.fromkeys((runs[0].task.primary, runs[0].task.paper, "micro_f1")):
+    for metric in dict.fromkeys((runs[0].task.paper, runs[0].task.primary, "micro_f1")):
         mean = _mean(runs, metric)
         if mean == -inf:
             continue
@@ -78,7 +93,7 @@ def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]]
         if mean > published:
             passed.append(f"lies above the best published ({100 * published:.2f})")
         if rivals is not None:
-            best = max((_mean(others, metric) for others in rivals), default=-inf)
+            best = max((_mean(rival, metric) for rival in rivals), default=-inf)
             if best == -inf:
                 passed.append("is the first on this task")
             elif mean > best:
@@ -87,6 +102,9 @@ def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]]
             passed.append("is within a point of what is possible")
         if passed:
             number = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds"
+            macro = _mean(runs, "macro_f1")
+            if metric != "macro_f1" and macro > -inf:
+                number += f" (macro_f1 {100 * macro:.2f})"
             return f"{number} {' and '.join(passed)}"
     return ""
 

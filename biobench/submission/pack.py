@@ -111,16 +111,15 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     if not named:
         hint = suggest(plain(model), sorted({plain(g.model) for g in groups}))
         raise UsageError(f"'{plain(model)}' has no full runs here", hint=hint)
-    reasons = [
-        why_not_submitted(g.briefs[0])
-        or "was run on another spec or by another engine"
-        * bool(g.departures.version or g.departures.engine)
-        for g in named
-    ]
+    reasons = [_why_not(g) for g in named]
     allowed = [g for g, reason in zip(named, reasons, strict=True) if not reason]
     if not allowed:
-        what = f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}"
-        raise UsageError(what, hint="run it in full, with --track, --protocol small or an adapter")
+        message = (
+            f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}"
+        )
+        raise UsageError(
+            message, hint="run it in full, with --track, --protocol small or an adapter"
+        )
     lines = sorted({plain(line_name(g.model, g.variant)) for g in allowed})
     if len(lines) > 1:
         hint = "name one: " + ", ".join(f"'{line}'" for line in lines)
@@ -128,6 +127,13 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
             f"'{plain(model)}' was run with {len(lines)} weights or conditions here", hint=hint
         )
     return allowed
+
+
+def _why_not(group: RunGroup) -> str:
+    """Why its runs cannot be submitted; empty where they can."""
+    if group.departures.version or group.departures.engine:
+        return why_not_submitted(group.briefs[0]) or "was run on another spec or by another engine"
+    return why_not_submitted(group.briefs[0])
 
 
 def slug(name: str) -> str:

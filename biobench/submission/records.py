@@ -59,31 +59,31 @@ def _is_below(field: str, parents: tuple[str, ...]) -> bool:
 
 def check_record(record: RunRecord, model: str) -> list[Check]:
     """R and T codes. model: the name in the manifest."""
-    where = f"runs/{record.task.id}/{record.key}.json"
+    file = f"runs/{record.task.id}/{record.key}.json"
     checks = [
-        error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)
+        error("R02", file, f"{name}: no run can have this value") for name in _impossible(record)
     ]
     if record.engine_version != ENGINE_VERSION:
-        what = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
-        checks.append(error("R03", where, what))
+        message = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
+        checks.append(error("R03", file, message))
     if record.key not in _keys(record):
-        checks.append(error("R05", where, "the key does not follow from what the record says"))
+        checks.append(error("R05", file, "the key does not follow from what the record says"))
     name = record.model.id
     if record.model.revision is not None:
         name = f"{name}@{record.model.revision}"
     if model != name:
-        checks.append(error("R06", where, "is of another model than the manifest names"))
+        checks.append(error("R06", file, "is of another model than the manifest names"))
     if record.task.id not in shipped():
-        return [*checks, error("T01", where, f"task {record.task.id} is not shipped")]
+        return [*checks, error("T01", file, f"task {record.task.id} is not shipped")]
     reason = why_not_submitted(record)
     if not reason and record.label_map:
         reason = "maps the labels of another head"
     if reason:
-        return [*checks, error("R04", where, reason)]
-    return checks + _spec_checks(record, where)
+        return [*checks, error("R04", file, reason)]
+    return checks + _spec_checks(record, file)
 
 
-def _spec_checks(record: RunRecord, where: str) -> list[Check]:
+def _spec_checks(record: RunRecord, file: str) -> list[Check]:
     """T02, D02, T03: the record against the shipped spec with its overrides; C04: a claim."""
     checks = []
     try:
@@ -93,18 +93,18 @@ def _spec_checks(record: RunRecord, where: str) -> list[Check]:
     except (SpecError, KeyError):
         same_spec = False
     if not same_spec:
-        checks.append(error("T02", where, "was run on another spec than the shipped one"))
+        checks.append(error("T02", file, "was run on another spec than the shipped one"))
     elif source.expect not in (None, record.task.data_hash):
-        checks.append(error("D02", where, "was made on other data than the spec expects"))
+        checks.append(error("D02", file, "was made on other data than the spec expects"))
     elif _says_otherwise(record, task.spec):
-        what = "labels, split, protocol, metric, type or language are not those of the spec"
-        checks.append(error("T03", where, what))
+        message = "labels, split, protocol, metric, type or language are not those of the spec"
+        checks.append(error("T03", file, message))
     if record.contamination is not None:
-        what = (
+        message = (
             "what it says of the model's training text is the submitter's word: nothing here "
             "shows it"
         )
-        checks.append(Check("C04", "warning", where, what))
+        checks.append(Check("C04", "warning", file, message))
     return checks
 
 

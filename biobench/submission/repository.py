@@ -7,12 +7,10 @@ each submission passes the checks of `verify-submission` before it is copied int
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,22 +31,14 @@ from biobench.store.statements import (
     statement_on,
 )
 from biobench.submission.checks import Verification
+from biobench.submission.git import ListedFile, clone, listed_files, run_git, without_password
 from biobench.submission.guard import verify
 from biobench.submission.layout import JSON_BYTES, MOST_FILES, TOTAL_BYTES, check_manifest
 from biobench.submission.pack import Manifest
 
 HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
-MOST_LISTED = 64 * 2**20
-"""Bytes of the list of files of a repository: some 400,000 files."""
-GIT_SECONDS = 900
-"""For one command."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_REMEDY = (
-    "check the address and your rights; store a token or an ssh key, because no password is asked "
-    "for; if you may not "
-    "push, give the address of your fork and open the request there"
-)
 
 
 class PulledSubmission(NamedTuple):
@@ -83,14 +73,14 @@ def pull(
         if address.startswith(HUB):
             commit = _fetch(address, root)
         else:
-            commit = _clone(address, root, "--no-checkout")
+            commit = clone(address, root, "--no-checkout")
             refused = _check_out(root)
         sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
         taken = [
             _take(source, root, Path(results_dir) / SUBMITTED, data_dir, address)
             for source in sources
         ]
-        return commit, sorted([*taken, *refused], key=lambda one: one.name)
+        return commit, sorted([*taken, *refused], key=lambda submission: submission.name)
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
@@ -100,122 +90,93 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     read or written.
     """
     folder = Path(folder)
-    name, verification = folder.resolve().name, verify(folder)
+    name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _"
         )
-    if (stopped := _stopped(verification)) is not None:
+    verification = verify(folder)
+    stopped = _stopped(verification)
+    if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
-    title, place = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
+    title, path = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
     lines = [
         f"{check.code} {check.grade}: {plain(check.where)}: {check.what}"
         for check in verification.checks
     ]
     text = "\n- ".join([f"`biobench verify-submission`: {verification.summary()}", *lines])
     if address.startswith(HUB):
-        from huggingface_hub import CommitOperationAdd, HfApi
-
-        files = {
-            path.relative_to(folder).as_posix(): str(path)
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
-        with _hub_errors(address) as repository:
-            # One commit that opens the request: `upload_folder` sends several and leaves the
-            # request a draft.
-            commit = HfApi().create_commit(
-                repo_id=repository,
-                repo_type="dataset",
-                operations=[
-                    CommitOperationAdd(f"{place}/{path}", file) for path, file in files.items()
-                ],
-                commit_message=title,
-                commit_description=text,
-                create_pr=True,
-            )
-        if commit.pr_url is not None:
-            return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
-    else:
-        branch, head = f"submission/{name}", f"refs/heads/submission/{name}"
-        with tempfile.TemporaryDirectory() as temporary:
-            clone = Path(temporary, "clone")
-            _clone(address, clone)
-            # sent before: the request is continued, and nothing that somebody added to it is
-            # overwritten
-            sent = run_git(["ls-remote", "origin", head], clone).strip()
-            if sent:
-                run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
-            run_git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD" if sent else "HEAD"], clone)
-            shutil.rmtree(clone / place, ignore_errors=True)
-            with writing(clone / place):
-                shutil.copytree(folder, clone / place, copy_function=shutil.copyfile)
-            run_git(["add", "--all", "--force", "--", place], clone)
-            if run_git(["status", "--porcelain"], clone).strip():
-                run_git(["commit", "--quiet", "-m", title], clone)
-                run_git(["push", "--quiet", "origin", branch], clone)
-                return SentSubmission(branch, None, text)
-    raise UsageError(f"{place} is there already, as it is here", hint="nothing is to be sent")
+        return _open_request(address, folder, path, title=title, text=text)
+    return SentSubmission(_push_branch(address, folder, path, title), None, text)
 
 
-_SAFE = (
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.symlinks=false"),
-    *("-c", "protocol.ext.allow=never"),
-)
-"""Settings under which a command follows no link and runs no hook of a repository."""
+def _open_request(
+    address: str, folder: Path, target: str, *, title: str, text: str
+) -> SentSubmission:
+    """A pull request of the hub that adds the folder at `target`.
 
-
-def run_git(words: Sequence[str], folder: Path | None = None, typed: str | None = None) -> str:
-    """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository.
-
-    typed: its stdin. Raises StoreError with git's own reason.
+    One commit opens it: `upload_folder` sends several and leaves the request a draft.
     """
-    environment = {
-        **os.environ,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_LFS_SKIP_SMUDGE": "1",
-        "LC_ALL": "C",
-    }
-    environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
-    try:
-        done = subprocess.run(
-            ["git", *_SAFE, *words],
-            cwd=folder,
-            env=environment,
-            input=b"" if typed is None else os.fsencode(typed),
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    operations = [
+        CommitOperationAdd(f"{target}/{path.relative_to(folder).as_posix()}", str(path))
+        for path in folder.rglob("*")
+        if path.is_file()
+    ]
+    with _hub_errors(address) as repository:
+        commit = HfApi().create_commit(
+            repo_id=repository,
+            repo_type="dataset",
+            operations=operations,
+            commit_message=title,
+            commit_description=text,
+            create_pr=True,
         )
-    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        raise StoreError(
-            f"git cannot be run: {error}", hint="install git, or use hub:owner/name"
-        ) from None
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").splitlines() or [f"status {done.returncode}"]
-        # the line that says why: what follows is advice
-        signs = re.compile(r"\s*(! \[|remote: error|ssh: |error: |fatal: )")
-        reason = next(filter(signs.match, lines), lines[-1])
-        raise StoreError(f"git {words[0]}: {plain(without_password(reason.strip()))}", hint=_REMEDY)
-    return done.stdout.decode("utf-8", "surrogateescape")
+    if commit.pr_url is None:
+        raise _nothing_to_send(target)
+    return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
 
 
-def without_password(text: str) -> str:
-    """An address, or a text with addresses, as it may be shown."""
-    return re.sub(r"(\w+://)[^/\s]*@", r"\1", text)
+def _push_branch(address: str, folder: Path, target: str, title: str) -> str:
+    """The branch of a git repository, pushed, that adds the folder at `target`.
+
+    Where it was sent before, its branch is continued, and nothing that somebody added to it is
+    overwritten.
+    """
+    branch = f"submission/{folder.resolve().name}"
+    head = f"refs/heads/{branch}"
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary, "clone")
+        clone(address, copy)
+        start = "HEAD"
+        if run_git(["ls-remote", "origin", head], copy).strip():
+            run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], copy)
+            start = "FETCH_HEAD"
+        run_git(["checkout", "--quiet", "-b", branch, start], copy)
+        shutil.rmtree(copy / target, ignore_errors=True)
+        with writing(copy / target):
+            shutil.copytree(folder, copy / target, copy_function=shutil.copyfile)
+        run_git(["add", "--all", "--force", "--", target], copy)
+        if not run_git(["status", "--porcelain"], copy).strip():
+            raise _nothing_to_send(target)
+        run_git(["commit", "--quiet", "-m", title], copy)
+        run_git(["push", "--quiet", "origin", branch], copy)
+    return branch
+
+
+def _nothing_to_send(path: str) -> UsageError:
+    return UsageError(f"{path} is there already, as it is here", hint="nothing is to be sent")
 
 
 def _stopped(verification: Verification) -> str | None:
     """Why a submission goes no further; None where it may. One that waits to be reproduced may be
     sent and shown.
     """
-    stops = (
-        c
-        for c in verification.checks
-        if c.grade == "error" or (c.grade == "person" and c.code != "W01")
-    )
-    return next((f"{verification.state}: {stop.where}: {plain(stop.what)}" for stop in stops), None)
+    for check in verification.checks:
+        if check.grade != "warning" and (check.grade, check.code) != ("person", "W01"):
+            return f"{verification.state}: {check.where}: {plain(check.what)}"
+    return None
 
 
 def _take(
@@ -230,9 +191,8 @@ def _take(
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
     exists = folder.exists() or folder.is_symlink()
-    here, theirs = _whole(folder), _whole(source)
-    is_other = here is None or (theirs is not None and here.model != theirs.model)
-    if exists and theirs is not None and is_other:
+    ours, theirs = _whole(folder), _whole(source)
+    if exists and theirs is not None and not _continues(ours, theirs):
         reason = "it is another submission, or was changed here since; delete it to pull it again"
         return PulledSubmission(name, "kept", reason)
     try:
@@ -240,14 +200,12 @@ def _take(
         our_statement = statement_on(folder, target.parent) if exists else None
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the statement on it {error.what}")
-    if their_statement is not None and not all(draw.agrees for draw in their_statement.draws):
+    if _is_denied(their_statement):
         reason = "a run that the repository's maintainer drew does not agree"
         return PulledSubmission(name, "refused", reason)
     foreign = _foreign(their_statement, address)
-    if here is not None and here == theirs:
-        if our_statement is None or not our_statement.draws:
-            mark: Mark = "claimed" if our_statement is None else our_statement.mark
-            save_statement(folder, target.parent, make_statement(folder, mark, foreign=foreign))
+    if ours is not None and ours == theirs:
+        _note_their_word(folder, our_statement, foreign)
         return PulledSubmission(name, "unchanged", mark_of(folder))
     verification = verify(source, data_dir, target.parent)
     stopped = _stopped(verification)
@@ -257,6 +215,26 @@ def _take(
     statement = make_statement(folder, verification.mark, foreign=foreign)
     save_statement(folder, target.parent, statement)
     return PulledSubmission(name, "updated" if exists else "new", mark_of(folder))
+
+
+def _continues(ours: Manifest | None, theirs: Manifest) -> bool:
+    """Whether a submission that is here whole is of the same model, so that theirs replaces it."""
+    return ours is not None and ours.model == theirs.model
+
+
+def _is_denied(statement: Statement | None) -> bool:
+    """Whether a drawn run contradicts the submission."""
+    return statement is not None and not all(draw.agrees for draw in statement.draws)
+
+
+def _note_their_word(folder: Path, statement: Statement | None, foreign: Foreign | None) -> None:
+    """Keep what the repository says of a submission that is here unchanged, unless runs were drawn
+    here.
+    """
+    if statement is not None and statement.draws:
+        return
+    mark: Mark = "claimed" if statement is None else statement.mark
+    save_statement(folder, folder.parents[1], make_statement(folder, mark, foreign=foreign))
 
 
 def _put(source: Path, folder: Path) -> None:
@@ -280,25 +258,6 @@ def _whole(folder: Path) -> Manifest | None:
     return None if checks or folder.is_symlink() else manifest
 
 
-def _clone(address: str, folder: Path, *options: str) -> str:
-    """The newest commit of a clone, in which links are files with the address in them. options: of
-    `git clone`. Raises StoreError.
-    """
-    if not address or address.startswith("-") or "::" in address:
-        hint = "give its https or ssh address, or hub:owner/name"
-        raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
-    source = str(Path(address).resolve()) if Path(address).is_dir() else address
-    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", *options, "--", source, str(folder)])
-    return run_git(["log", "--format=%H"], folder).strip()
-
-
-class _Listed(NamedTuple):
-    """A file of a commit: its path in the repository, and its bytes."""
-
-    path: str
-    size: int
-
-
 def _check_out(root: Path) -> list[PulledSubmission]:
     """Take what a commit holds of submissions and statements, within bounds, and nothing else.
 
@@ -306,9 +265,9 @@ def _check_out(root: Path) -> list[PulledSubmission]:
     they are written. Gives the submissions that are left out. Raises StoreError for a repository
     beyond the bounds.
     """
-    by_name: dict[str, list[_Listed]] = {}
+    by_name: dict[str, list[ListedFile]] = {}
     wanted: list[str] = []
-    for file in _listed(root):
+    for file in listed_files(root, SUBMITTED, FOLDER):
         top, name, *_ = Path(file.path).parts
         if top == SUBMITTED:
             by_name.setdefault(name, []).append(file)
@@ -330,28 +289,6 @@ def _check_out(root: Path) -> list[PulledSubmission]:
         words += ["--pathspec-from-file=-", "--pathspec-file-nul"]
         run_git(words, root, "\0".join(wanted))
     return refused
-
-
-def _listed(root: Path) -> list[_Listed]:
-    """The files below `submitted` and `statements` of the newest commit. Raises StoreError."""
-    words = ["ls-tree", "-r", "-l", "-z", "HEAD", "--", f"{SUBMITTED}/", f"{FOLDER}/"]
-    command = ["git", *_SAFE, *words]
-    with subprocess.Popen(
-        command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as listing:
-        assert listing.stdout is not None
-        content = listing.stdout.read(MOST_LISTED + 1)
-        listing.kill()
-    if len(content) > MOST_LISTED:
-        what = f"lists more than {MOST_LISTED} bytes of files below {SUBMITTED} and {FOLDER}"
-        raise StoreError(f"the repository {what}", hint="pull from one that somebody keeps")
-    files = []
-    for line in content.decode("utf-8", "surrogateescape").split("\0"):
-        about, tab, path = line.partition("\t")
-        _, kind, _, size = about.split() if tab else ("", "", "", "")
-        if kind == "blob":  # not a submodule
-            files.append(_Listed(path, int(size)))
-    return files
 
 
 def _fetch(address: str, folder: Path) -> str:
@@ -380,5 +317,5 @@ def _hub_errors(address: str) -> Iterator[str]:
     try:
         yield repository
     except client_errors() as error:
-        what, hint = explain(error, repository, "dataset", "main")
-        raise StoreError(f"hub dataset {plain(repository)}: {plain(what)}", hint=hint) from error
+        message, hint = explain(error, repository, "dataset", "main")
+        raise StoreError(f"hub dataset {plain(repository)}: {plain(message)}", hint=hint) from error

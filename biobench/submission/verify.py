@@ -107,8 +107,8 @@ def read_records(folder: Path, model: str) -> SubmittedRuns:
         try:
             record = runs.store.get(path.parent.name, path.stem)
         except StoreError as problem:
-            where = path.relative_to(folder).as_posix()
-            runs.checks.append(error("R01", where, problem.what))
+            file = path.relative_to(folder).as_posix()
+            runs.checks.append(error("R01", file, problem.what))
             continue
         if record is None:
             continue
@@ -149,8 +149,8 @@ def score_again(submitted: SubmittedRuns, data_dir: str | Path | None) -> Scored
             if data is not None and not problems:
                 again.keys.add(record.key)
         if missing:
-            what = f"not scored again, the data is not available: {missing}"
-            again.checks.append(Check("D03", "warning", f"runs/{task}", what))
+            message = f"not scored again, the data is not available: {missing}"
+            again.checks.append(Check("D03", "warning", f"runs/{task}", message))
     return again
 
 
@@ -164,12 +164,12 @@ def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]
 
 def _denied(draw: Draw) -> Check:
     """W02: a maintainer's draw contradicts the submission."""
-    what = (
+    message = (
         f"seed {draw.seed}, which a maintainer drew, gave {100 * draw.score:.2f}: the submitted "
         f"seeds promise {100 * draw.low:.2f} to {100 * draw.high:.2f}, and its answers are "
         "compared too"
     )
-    return error("W02", f"runs/{draw.task}", what)
+    return error("W02", f"runs/{draw.task}", message)
 
 
 def _unproved_leads(
@@ -188,8 +188,8 @@ def _unproved_leads(
 def _state_of(record: RunRecord, checks: Sequence[Check], *, rescored: bool) -> RunState:
     """How far a run is proved, by the findings on its task and on its files."""
     task, key = record.task.id, record.key
-    places = (f"runs/{task}", f"runs/{task}/{key}.json", f"runs/{task}/{key}.parquet")
-    grades = {check.grade for check in checks if check.where in places}
+    files = (f"runs/{task}", f"runs/{task}/{key}.json", f"runs/{task}/{key}.parquet")
+    grades = {check.grade for check in checks if check.where in files}
     state: State = "verified" if rescored else "consistent"
     if "person" in grades:
         state = "person"
@@ -214,11 +214,11 @@ def check_run(
     data: of the run's task and source; None where it is not available, so that the file's own gold
     counts.
     """
-    where = f"runs/{record.task.id}/{record.key}.parquet"
+    file = f"runs/{record.task.id}/{record.key}.parquet"
     try:
-        return list(islice(_problems(store, record, where, data, answers), 1))
+        return list(islice(_problems(store, record, file, data, answers), 1))
     except (StoreError, ScoreError) as problem:
-        return [error("R07", where, problem.what)]
+        return [error("R07", file, problem.what)]
 
 
 def within_window(documents: Sequence[Document], window: int) -> list[Document]:
@@ -229,60 +229,60 @@ def within_window(documents: Sequence[Document], window: int) -> list[Document]:
 
 
 def _problems(
-    store: Store, record: RunRecord, where: str, data: TaskData | None, answers: list[Answers]
+    store: Store, record: RunRecord, file: str, data: TaskData | None, answers: list[Answers]
 ) -> Iterator[Check]:
     """Only the first is asked for: each check relies on those before it."""
     if data is not None:
-        yield from _data_problems(record, where, data)
+        yield from _data_problems(record, file, data)
     stored, predictions = store.stored_predictions(record)
-    yield from check_predictions(record, where, stored, predictions)
-    yield from _number_problems(record, where, stored, predictions)
+    yield from check_predictions(record, file, stored, predictions)
+    yield from _number_problems(record, file, stored, predictions)
     gold = stored
     if data is not None:
         gold = within_window(data.test, record.windows.max_length)
         if record.redacted:
             gold = under_aliases(gold)
-        yield from _gold_problems(record, where, stored, gold, predictions)
+        yield from _gold_problems(record, file, stored, gold, predictions)
     answers.append(answers_of(record, gold, predictions))
     if record.redacted and data is None:
         return  # its gold is nowhere to be had
-    yield from _score_problems(record, where, gold, predictions)
-    yield from _slice_problems(record, where, data, gold, predictions)
+    yield from _score_problems(record, file, gold, predictions)
+    yield from _slice_problems(record, file, data, gold, predictions)
 
 
-def _data_problems(record: RunRecord, where: str, data: TaskData) -> Iterator[Check]:
+def _data_problems(record: RunRecord, file: str, data: TaskData) -> Iterator[Check]:
     """What the record says of its data that is not so."""
     task, folds = record.task, record.resampling
     if data.hash != task.data_hash:
-        yield error("D02", where, "was made on other data than the data here")
+        yield error("D02", file, "was made on other data than the data here")
     here = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
     claimed = (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold)
     other_fold = folds is not None and len(data.train) != folds.train_documents
     if here != claimed or other_fold:
-        what = "labels, numbers of documents or lost mentions are not those of the data"
-        yield error("D01", where, what)
+        message = "labels, numbers of documents or lost mentions are not those of the data"
+        yield error("D01", file, message)
 
 
 def _number_problems(
     record: RunRecord,
-    where: str,
+    file: str,
     stored: Sequence[Document],
     predictions: Sequence[Prediction],
 ) -> Iterator[Check]:
     """Documents that are missing or twice."""
     task = record.task
     if len({document.id for document in stored}) < len(stored):
-        yield error("S02", where, "a document is there twice")
+        yield error("S02", file, "a document is there twice")
     # a needle run scores the lengths that its window holds, and no others
     if len(stored) != task.test_documents and task.type != NEEDLE:
-        yield error("D01", where, "the number of documents is not that of its gold")
+        yield error("D01", file, "the number of documents is not that of its gold")
     if len(predictions) != len(stored):
-        yield error("S02", where, f"{len(stored) - len(predictions)} documents lack a prediction")
+        yield error("S02", file, f"{len(stored) - len(predictions)} documents lack a prediction")
 
 
 def _gold_problems(
     record: RunRecord,
-    where: str,
+    file: str,
     stored: Sequence[Document],
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
@@ -292,10 +292,10 @@ def _gold_problems(
     same_documents = lengths.keys() == {document.id for document in stored}
     same_gold = record.redacted or _truths(stored) == _truths(gold)
     if not (same_documents and same_gold):
-        yield error("D01", where, "its documents or their gold are not those of the data")
+        yield error("D01", file, "its documents or their gold are not those of the data")
     for prediction in predictions:
         if any(span.end > lengths[prediction.document] for span in prediction.spans):
-            yield error("P01", where, "holds spans that end beyond the text")
+            yield error("P01", file, "holds spans that end beyond the text")
 
 
 def _truths(documents: Sequence[Document]) -> set[Any]:
@@ -304,7 +304,7 @@ def _truths(documents: Sequence[Document]) -> set[Any]:
 
 def _score_problems(
     record: RunRecord,
-    where: str,
+    file: str,
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
 ) -> Iterator[Check]:
@@ -312,20 +312,20 @@ def _score_problems(
     labels = {span.label for d in gold for span in d.spans}
     labels |= {label for d in gold for label in d.labels}
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
-        yield error("D01", where, "the labels with gold are not those of its gold")
-    after = scored(record, gold, predictions)
-    if names := differing(record.scores, after.scores):
-        yield error("S01", where, f"the predictions do not give the claimed {', '.join(names[:5])}")
-    claimed, computed = record.per_label, after.per_label
+        yield error("D01", file, "the labels with gold are not those of its gold")
+    recomputed = scored(record, gold, predictions)
+    if names := differing(record.scores, recomputed.scores):
+        yield error("S01", file, f"the predictions do not give the claimed {', '.join(names[:5])}")
+    claimed, computed = record.per_label, recomputed.per_label
     if claimed.keys() != computed.keys() or any(
         differing(row, computed[label]) for label, row in claimed.items()
     ):
-        yield error("S03", where, "the predictions do not give the numbers of its labels")
+        yield error("S03", file, "the predictions do not give the numbers of its labels")
 
 
 def _slice_problems(
     record: RunRecord,
-    where: str,
+    file: str,
     data: TaskData | None,
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
@@ -338,22 +338,26 @@ def _slice_problems(
     if not record.slices:
         return
     if data is None:
-        what = "its scores on slices are the submitter's word: only the corpus shows them"
-        yield Check("S04", "warning", where, what)
+        message = "its scores on slices are the submitter's word: only the corpus shows them"
+        yield Check("S04", "warning", file, message)
         return
     recipe = load_task(record.task.id, record.overrides).spec.training
     trained_on = subset(data.train, recipe.train_fraction, recipe.train_documents)
     computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
     for name, claimed in record.slices.items():
-        own = computed.get(name)
-        if own is None or own.gold != claimed.gold or differing(claimed.scores, own.scores):
-            yield error("S04", where, f"the predictions do not give the scores on {name[:40]}")
+        recomputed = computed.get(name)
+        if (
+            recomputed is None
+            or recomputed.gold != claimed.gold
+            or differing(claimed.scores, recomputed.scores)
+        ):
+            yield error("S04", file, f"the predictions do not give the scores on {name[:40]}")
 
 
 def _copies(answers: Sequence[Answers], earlier: EarlierRuns | None) -> list[Check]:
     """Copies task by task, so that the earlier runs of one task are read at a time."""
     checks: list[Check] = []
-    for task, runs in groupby(answers, key=lambda run: run.ran.task):
+    for task, runs in groupby(answers, key=lambda run: run.brief.task):
         checks += check_copies([*runs], () if earlier is None else earlier.answers(task))
     return checks
 
@@ -365,22 +369,22 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     if len({r.model.hash for r in records}) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
-        info, present, where = shipped().get(task), {r.seed for r in runs}, f"runs/{task}"
+        info, present, file = shipped().get(task), {r.seed for r in runs}, f"runs/{task}"
         if len(present) < len(runs):
-            yield error("C03", where, "a seed is there twice")
+            yield error("C03", file, "a seed is there twice")
         needed = set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}
         if (folds := runs[0].resampling) is not None:
             needed = {runs[0].seed - folds.fold + number for number in range(folds.folds)}
-        missing, others = sorted(needed - present), sorted(present - needed)
+        missing, extra = sorted(needed - present), sorted(present - needed)
         if missing:
             yield Check(
                 "C02",
                 "warning",
-                where,
+                file,
                 f"seeds {', '.join(map(str, missing))} of the protocol are missing",
             )
-        if missing and others:
-            what = (
-                f"seeds {', '.join(map(str, others[:10]))} replace them: they may have been chosen"
+        if missing and extra:
+            message = (
+                f"seeds {', '.join(map(str, extra[:10]))} replace them: they may have been chosen"
             )
-            yield Check("C05", "person", where, what)
+            yield Check("C05", "person", file, message)

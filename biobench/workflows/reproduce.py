@@ -113,11 +113,12 @@ class Again:
         Raises UsageError where it fails or would be another run, and BioBenchError where it cannot
         be planned.
         """
-        from biobench.data.catalog import load_task
+        from biobench.data.catalog import load_task, spec_paths
         from biobench.runs.api import run_plan
         from biobench.runs.plan import make_plan
 
         specs = {load_task(path).id: path for path in self.how.tasks}
+<<<<<<< HEAD
         request = replace(
             self.how,
             model=self.model_of(record),
@@ -127,6 +128,20 @@ class Again:
             limit=record.limit,
             track=record.track,
             no_test=record.split == "validation",
+=======
+        task = record.task.id
+        if task not in specs and task not in spec_paths():
+            raise UsageError(
+                f"task {task} is not shipped", hint=f"name its spec with --task {task}.yaml"
+            )
+        as_before: dict[str, Any] = {
+            name: getattr(record, name) for name in ("overrides", "limit", "track")
+        }
+        as_before["no_test"] = record.split == "validation"
+        tasks = (specs.get(task, task),)
+        plan = make_plan(
+            replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before)
+>>>>>>> v_cli
         )
         plan = make_plan(request)
         item = plan.items[0]

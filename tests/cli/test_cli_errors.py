@@ -142,6 +142,12 @@ def test_a_damaged_record_is_named(biobench, tiny):
     rescored = biobench("rescore")
     assert rescored.status == 1
     assert record.name in rescored.out + rescored.err
+    said = biobench("status").ok()
+    counts, reason = said.out.splitlines()
+    assert counts == "results: 0 done, 0 running, 0 failed, 0 stopped, 1 corrupt"
+    assert reason.startswith(f"corrupt: demo_ner · {record.stem[:8]}: ")
+    (run,) = biobench("status", "--json").json()["runs"]
+    assert (run["state"], run["key"]) == ("corrupt", record.stem)
 
 
 NAMED = {

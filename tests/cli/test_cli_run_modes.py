@@ -4,19 +4,24 @@ follows.
 
 import io
 import json
+import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from safetensors.torch import load_file, save_file
 from transformers import pipeline
 
 from biobench.cli.console.progress import RunTerminal
 from biobench.core.progress import ProgressNote
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from biobench.runs.api import below_baselines
 from biobench.runs.result import RunName, RunResult
-from biobench.runs.table import end_of_run
+from biobench.runs.table import cells_of, end_of_run
+from biobench.schema.baseline import BaselineRecord, PolicyScores
 from biobench.store import Store
 from tests.helpers.checkpoints import make_checkpoint
 from tests.helpers.cli_make import FAST
@@ -157,6 +162,72 @@ def test_scores_below_a_baseline_say_so():
     )
     (line, _) = end_of_run([scored("a", 1, 0.0, **low), scored("a", 2, 0.6)], "results")
     assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
+
+
+def test_the_published_average_is_the_number_and_macro_f1_stands_beside_it():
+    scores = {"macro_f1": 0.5, "micro_f1": 0.6, "weighted_f1": 0.7}
+    runs = [
+        replace(DONE, seed=seed, paper="micro_f1", scores=scores, baseline=None) for seed in (1, 2)
+    ]
+    line, _ = end_of_run(runs, "results")
+    assert line == "tiny on demo_topic: micro_f1 60.00 over 2 seeds; macro_f1 50.00"
+    names, rows = cells_of(runs)
+    assert {row[names.index("score")] for row in rows} == {"micro_f1 60.00"}
+    assert {row["primary"] for row in map(RunResult.as_json, runs)} == {"macro_f1"}
+
+
+BASELINES = BaselineRecord.model_construct(
+    policies=[
+        PolicyScores.model_construct(name=name, kind="floor", scores=scores)
+        for name, scores in (
+            ("majority", {"macro_f1": 0.3, "micro_f1": 0.8}),
+            ("random", {"macro_f1": 0.6, "micro_f1": 0.4}),
+        )
+    ]
+)
+
+
+def test_a_run_is_compared_with_the_best_baseline_under_the_published_average():
+    run = scored("a", 1, 0.5, paper="micro_f1")
+    run.scores["micro_f1"] = 0.7
+    (marked,) = below_baselines([run], {"gad": BASELINES})
+    assert marked.baseline == ("majority", 0.8)
+    (other,) = below_baselines([scored("a", 1, 0.5)], {"gad": BASELINES})
+    assert other.baseline == ("random", 0.6)
+
+
+def test_a_limited_run_is_compared_with_no_baseline_that_learnt_from_all_documents():
+    limited = scored("a", 1, 0.1, limit=20)
+    assert below_baselines([limited], {"gad": BASELINES}) == [limited]
+    assert (
+        "limit: no baseline is compared, because baselines learn from all documents"
+        in end_of_run([limited], "results")
+    )
+
+
+def test_two_models_of_one_name_are_told_apart_everywhere(biobench, tiny, tmp_path):
+    for team in ("a", "b"):
+        shutil.copytree(tiny, tmp_path / team / "encoder-x")
+    models = ("a/encoder-x", "b/encoder-x")
+    (weights,) = (tmp_path / models[1]).glob("*.safetensors")
+    larger = {name: 3 * tensor for name, tensor in load_file(weights).items()}
+    save_file(larger, weights, metadata={"format": "pt"})
+    command = ("run", *models, "--task", "demo_topic", "--seeds", "1-3", *FAST[2:])
+    planned = biobench(*command, "--dry-run").ok().out
+    assert "encoder-x (2)" in planned
+    said = biobench(*command).ok()
+    assert "[4/6] encoder-x (2) · demo_topic · seed 1" in said.err
+    lines = said.out.splitlines()
+    means = [line for line in lines if " over 3 seeds" in line]
+    assert [line.partition(" on ")[0] for line in means] == ["encoder-x", "encoder-x (2)"]
+    assert {f"encoder-x: {models[0]}", f"encoder-x (2): {models[1]}"} <= {*lines}
+    following = lines[-1].split("`")[-2]
+    assert following == f"biobench compare {models[0]} {models[1]}"
+    compared = biobench(*shlex.split(following)[1:], "--json").ok().json()
+    assert compared["pairs"][0]["difference"] != 0.0, "the two folders are two models"
+    rows = biobench(*command, "--json").ok().json()
+    assert len({row["weights"] for row in rows}) == 2
+    assert {row["model"] for row in rows} == {"encoder-x", "encoder-x (2)"}
 
 
 def test_an_interrupt_says_what_is_kept(biobench, tiny, monkeypatch):

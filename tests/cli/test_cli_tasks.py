@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from biobench.data.catalog import load_task
 from tests.helpers.cli_make import FAST, Run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -275,3 +276,26 @@ def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
     biobench(
         "score --predictions predictions.jsonl --task demo_topic --model me --no-gate",
     ).ok()
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "options", "reason"),
+    [
+        ("patient", "a text", (), "column 'patient'"),
+        ("case", "a text", (), "several texts of one group"),
+        ("other", "Mme Martin seen 03/02/2021:", (), "dates and names of persons in the texts"),
+        ("other", "a text", ("--clinical",), "--clinical"),
+        ("other", "published 03/02/2021:", (), ""),
+    ],
+)
+def test_a_new_task_needs_an_agreement_where_its_data_may_be_about_persons(
+    header, text, options, reason, biobench, tmp_path
+):
+    rows = [f"{text} {['fever', 'pain'][i % 2]} {i},{'ab'[i % 2]},{i // 2}" for i in range(40)]
+    content = "\n".join([f"text,label,{header}", *rows])
+    (tmp_path / "all.csv").write_text(content, encoding="utf-8")
+    said = biobench("tasks", "new", "all.csv", "--id", "new", *options).ok()
+    spec = load_task(tmp_path / "new.yaml").spec
+    assert spec.access == ("agreement" if reason else "open")
+    assert (f"access: agreement ({reason})" in said.out) == bool(reason)
+    assert reason in (tmp_path / "new.yaml").read_text(encoding="utf-8")

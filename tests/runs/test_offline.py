@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from biobench.errors import ModelError
-from biobench.runs import run
+from biobench.runs.api import run
 
 
 @pytest.fixture

@@ -584,6 +584,17 @@ def test_a_mean_above_the_best_published_value_waits(score, waits):
     assert bool(leading([run], None)) == waits
 
 
+def test_a_lead_is_named_by_the_published_average_with_macro_f1_beside_it():
+    run = scoring(0.6)
+    task = run.task.model_copy(update={"paper": "micro_f1", "primary": "macro_f1"})
+    scores = {"macro_f1": 0.6, "micro_f1": 0.7}
+    run = run.model_copy(update={"task": task, "scores": scores})
+    (lead,) = leading([run], [])
+    assert lead.what == (
+        "mean micro_f1 70.00 of 1 seeds (macro_f1 60.00) is the first on this task"
+    )
+
+
 @pytest.mark.parametrize(("mine", "waits"), [((0.5, 0.7), False), ((0.5, 0.72), True)])
 def test_means_are_compared_with_the_best_other_model_of_the_same_conditions(mine, waits):
     def run(model: str, score: float, track: str = "fixed", task: str = "own_task") -> Any:

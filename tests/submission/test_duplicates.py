@@ -113,9 +113,11 @@ def test_probes_of_several_seeds_on_the_same_states_may_answer_alike():
     ]
     first, second = run_of(source, 1), run_of(again, 2)
     assert findings([first, second]) == PERSON
-    frozen = [replace(run, ran=run.ran._replace(track="frozen")) for run in (first, second)]
+    frozen = [replace(run, brief=run.brief._replace(track="frozen")) for run in (first, second)]
     assert findings(frozen) == set()
-    assert findings([frozen[0], replace(frozen[0], ran=frozen[1].ran)]) == ERROR, "the same scores"
+    assert findings([frozen[0], replace(frozen[0], brief=frozen[1].brief)]) == ERROR, (
+        "the same scores"
+    )
 
 
 def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights():
@@ -123,15 +125,14 @@ def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights():
     are equal.
     """
     mine, theirs = run_of(trained(1), 1), run_of(trained(2), 2, "results")
-    renamed = theirs.ran._replace(model="org/else")
+    renamed = theirs.brief._replace(model="org/else")
     assert findings([mine], [theirs]) == set(), "another seed of the same model"
-    assert findings([mine], [replace(theirs, ran=renamed)]) == PERSON
+    assert findings([mine], [replace(theirs, brief=renamed)]) == PERSON
 
 
 def test_splits_of_one_task_are_not_compared_with_each_other():
     first, second = run_of(trained(1), 1), run_of(trained(2), 2)
-    fold = second.ran._replace(fold=1)
-    assert findings([first, replace(second, ran=fold, documents=7)]) == set()
+    assert findings([first, replace(second, fold=1, documents=7)]) == set()
     assert findings([first, replace(second, documents=7)]) == PERSON
 
 

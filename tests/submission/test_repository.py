@@ -169,7 +169,7 @@ def test_a_tree_of_very_many_files_is_not_written(bare, tmp_path, monkeypatch):
     (many,) = repository.pull(str(bare), tmp_path / "mine")[1]
     assert (many.name, many.outcome) == ("many", "refused")
     assert many.reason.startswith("it holds more than 5000 files")
-    monkeypatch.setattr(repository, "MOST_LISTED", 10_000)
+    monkeypatch.setattr("biobench.submission.git.MOST_LISTED", 10_000)
     with pytest.raises(StoreError, match="lists more than 10000 bytes of files"):
         repository.pull(str(bare), tmp_path / "mine")
 

@@ -16,12 +16,10 @@ from biobench.schema.strict import suggest
 
 def several(texts: list[str]) -> list[str]:
     """Values of a repeatable option, of which `a,b` gives two; the name of a file stays whole."""
-    return [
-        part
-        for text in texts
-        for part in ([text] if os.path.exists(text) else text.split(","))
-        if part
-    ]
+    values: list[str] = []
+    for text in texts:
+        values += [text] if os.path.exists(text) else filter(None, text.split(","))
+    return values
 
 
 def _is_there(context: typer.Context, folder: str) -> str:

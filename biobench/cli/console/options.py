@@ -60,12 +60,12 @@ def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> C
         request = {name: arguments.pop(name) for name in declared}
         command(RunRequest(**request), **arguments)
 
-    _, *others = inspect.signature(command, eval_str=True).parameters.values()
+    _, *further = inspect.signature(command, eval_str=True).parameters.values()
     parameters = [
         _parameter(name, option, rich_help_panel=panel.get(name))
         for name, option in declared.items()
     ]
-    parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others]
+    parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in further]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {p.name: p.annotation for p in parameters}
     called.__doc__, called.__name__ = command.__doc__, command.__name__

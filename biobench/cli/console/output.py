@@ -80,5 +80,5 @@ def write_output(path: Path, text: str) -> None:
             stream.write(content)
         os.replace(stream.name, target)
     except OSError as error:
-        what = f"{path} cannot be written: {error.strerror or error}"
-        raise UsageError(what, hint="choose another --output") from error
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise UsageError(message, hint="choose another --output") from error

@@ -82,29 +82,29 @@ class RunTerminal(Display, Reporter):
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
         self._drop(run.key)  # a worker that died left it
-        shown = _Shown(
+        entry = _Shown(
             f"[{position}/{total}] {run.model} · {run.task} · seed {run.seed}",
             None,
             time.monotonic(),
         )
         if self.bar is None:
-            self.say(f"{shown.label}: started")
+            self.say(f"{entry.label}: started")
         else:
             # of a long line the end is cut
             short = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"
-            shown.bar = self.bar.add_task(shown.label, total=None, what="", short=short)
-        self.runs[run.key] = shown
+            entry.bar = self.bar.add_task(entry.label, total=None, what="", short=short)
+        self.runs[run.key] = entry
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
-        shown = self.runs[run.key]
-        line = f"{shown.label}: step {done}/{total}, {what}" if total else f"{shown.label}: {what}"
-        if self.bar is not None and shown.bar is not None:
-            self.bar.update(shown.bar, completed=done, total=total or None, what=what)
+        entry = self.runs[run.key]
+        line = f"{entry.label}: step {done}/{total}, {what}" if total else f"{entry.label}: {what}"
+        if self.bar is not None and entry.bar is not None:
+            self.bar.update(entry.bar, completed=done, total=total or None, what=what)
         if isinstance(what, ProgressNote):
             self.say(line)
-        elif self.bar is None and time.monotonic() - shown.last >= QUIET:
-            shown.last = time.monotonic()
+        elif self.bar is None and time.monotonic() - entry.last >= QUIET:
+            entry.last = time.monotonic()
             self.say(line)
 
     def finish(self, result: RunResult) -> None:
@@ -114,7 +114,7 @@ class RunTerminal(Display, Reporter):
         seed = "" if result.seed is None else f" · seed {result.seed}"
         line = f"{result.model} · {result.task}{seed}: {result.status}"
         if result.scores:
-            line += f", {result.primary} {percent(result.scores[result.primary])}"
+            line += f", {result.headline} {percent(result.scores[result.headline])}"
         if result.status == "done" and result.seconds is not None:
             line += f" in {result.seconds:.1f} s"
         if result.status in ("failed", "unavailable"):
@@ -122,6 +122,6 @@ class RunTerminal(Display, Reporter):
         self.say(line)
 
     def _drop(self, key: str) -> None:
-        shown = self.runs.pop(key, None)
-        if self.bar is not None and shown is not None and shown.bar is not None:
-            self.bar.remove_task(shown.bar)
+        entry = self.runs.pop(key, None)
+        if self.bar is not None and entry is not None and entry.bar is not None:
+            self.bar.remove_task(entry.bar)

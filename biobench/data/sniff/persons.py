@@ -1,0 +1,32 @@
+"""Whether data may be about persons: then a new task says that its access needs an agreement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from biobench.schema.document import Document
+
+_PERSONAL = re.compile(
+    r"(patient|subject|person|hadm|mrn|ipp|nip|birth|dob|naissance|surname|first_?name|last_?name"
+    r"|nom|prenom|address|adresse)(_?(id|name|no|date))?",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.](19|20)?\d\d\b|\b(19|20)\d\d-\d\d-\d\d\b")
+_NAMED = re.compile(r"\b(Mr|Mrs|Ms|Dr|Mme|Mlle|M|Pr)\.? [A-ZÀ-Ý][\w'-]+")
+
+
+def signs_of_persons(columns: Sequence[str], documents: Sequence[Document]) -> str:
+    """Why the data may be about persons, in words; empty where nothing says so.
+
+    A column of patients, texts that belong together, or texts with dates and with names.
+    """
+    for column in columns:
+        if _PERSONAL.fullmatch(column.strip()):
+            return f"column '{column.strip()}'"
+    if len({document.group for document in documents}) < len(documents):
+        return "several texts of one group"
+    has_dates = any(_DATE.search(document.text) for document in documents)
+    if has_dates and any(_NAMED.search(document.text) for document in documents):
+        return "dates and names of persons in the texts"
+    return ""
