@@ -118,30 +118,20 @@ class Again:
         from biobench.runs.plan import make_plan
 
         specs = {load_task(path).id: path for path in self.how.tasks}
-<<<<<<< HEAD
-        request = replace(
-            self.how,
-            model=self.model_of(record),
-            tasks=(specs.get(record.task.id, record.task.id),),
-            seeds=seed,
-            overrides=record.overrides,
-            limit=record.limit,
-            track=record.track,
-            no_test=record.split == "validation",
-=======
         task = record.task.id
         if task not in specs and task not in spec_paths():
             raise UsageError(
                 f"task {task} is not shipped", hint=f"name its spec with --task {task}.yaml"
             )
-        as_before: dict[str, Any] = {
-            name: getattr(record, name) for name in ("overrides", "limit", "track")
-        }
-        as_before["no_test"] = record.split == "validation"
-        tasks = (specs.get(task, task),)
-        plan = make_plan(
-            replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before)
->>>>>>> v_cli
+        request = replace(
+            self.how,
+            model=self.model_of(record),
+            tasks=(specs.get(task, task),),
+            seeds=seed,
+            overrides=record.overrides,
+            limit=record.limit,
+            track=record.track,
+            no_test=record.split == "validation",
         )
         plan = make_plan(request)
         item = plan.items[0]

@@ -72,12 +72,12 @@ def test_other_weights_data_or_engine_are_not_run(
     assert not (tmp_path / "reproduced").exists()
 
 
-def test_an_own_task_is_named_with_its_spec(biobench: Callable[..., Said], stored: Path) -> None:
+def test_an_own_task_is_named_with_its_spec(biobench: Run, stored: Path) -> None:
     moved = f"runs/ours/{stored.stem}.parquet"
     rewritten(stored, lambda r: r["task"].update(id="ours") or r.update(predictions=moved))
     own = stored.parents[1] / "ours" / stored.name
     shutil.move(stored.parent, own.parent)
-    said = biobench("reproduce", own, "--models", "models")
+    said = biobench("reproduce", own, "--models models")
     assert said.status == 1
     assert "task ours is not shipped; name its spec with --task ours.yaml" in said.out
 
