@@ -274,8 +274,8 @@ def _tested(
     evaluated = np.array([label in set(data.gold_labels) for label in data.labels])
     if opponent is not None:
         count = partial(counts, type=spec.type, labels=data.labels, gold=data.test)
-        sides = count(predictions=predictions), count(predictions=opponent.draws[0])
-        return beats(*sides, evaluated, SEED)
+        counted, opposed = count(predictions=predictions), count(predictions=opponent.draws[0])
+        return beats(counted, opposed, evaluated, SEED)
     if KINDS[spec.type].counted:
         return beats_permuted(
             data.test, predictions, data.labels, evaluated, SEED, mentions=spec.is_ner

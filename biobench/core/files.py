@@ -222,7 +222,7 @@ def read_regular(
     return content
 
 
-def inside(folder: Path, name: str, failure: type[BioBenchError] = StoreError) -> Path:
+def inside(folder: Path, name: str, failure: type[BioBenchError]) -> Path:
     """The path of `name` below the folder. Raises `failure` where a link in it leads elsewhere."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):

@@ -76,7 +76,8 @@ def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
         every = list(encoding["token_type_ids"])
         prefix, between, suffix = _around(every, query, text)
         types = (prefix, every[query.start], between, every[text.start], suffix)
-    return PairForm(*_around(ids, query, text), types)
+    prefix, between, suffix = _around(ids, query, text)
+    return PairForm(prefix, between, suffix, types)
 
 
 def _around(sequence: Ids, query: slice, text: slice) -> tuple[Ids, Ids, Ids]:

@@ -91,7 +91,8 @@ def _rescored(store: Store, record: RunRecord, load_texts: TextLoader | None) ->
 def _scored_again(store: Store, record: RunRecord, texts: RunTexts | None) -> RunRecord:
     """The record with the scores of today, with slices where the texts are at hand."""
     if texts is None:
-        return scored(record, *store.load_predictions(record, None))
+        gold, predictions = store.load_predictions(record, None)
+        return scored(record, gold, predictions)
     gold, predictions = store.load_predictions(record, texts.scored_on)
     return scored(record, gold, predictions, texts.parts)
 
