@@ -220,7 +220,7 @@ def test_needle_at_chance_has_no_leader(browser, address):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_published_rows_with_rank_score_and_margin(browser, address, scheme):
-    with opened(browser, address("shipped"), 390, scheme) as page:
+    with opened(browser, f"{address('shipped')}/?few_en=true", 390, scheme) as page:
         cards = page.locator(".bb-cards li")
         text = cards.first.inner_text()
         assert all(
