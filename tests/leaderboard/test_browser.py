@@ -74,12 +74,12 @@ def rows(page, place=0) -> list[list[str]]:
     ]
 
 
-def pick_heading(page, left) -> None:
-    """A click on the heading of a table that stands so many pixels from its left edge."""
+def sort_by(page, left) -> None:
+    """A click on the heading that begins so many pixels from the left edge of the table."""
     table = page.locator("[class*=st-key-bb_table] [data-testid=stDataFrame]").first
     box = table.bounding_box()
-    page.mouse.move(box["x"] + left - 2, box["y"] + 15)
-    page.mouse.click(box["x"] + left, box["y"] + 15)
+    page.mouse.move(box["x"] + left + 7, box["y"] + 15)
+    page.mouse.click(box["x"] + left + 8, box["y"] + 15)
 
 
 def pick_name(page, line) -> None:
@@ -161,16 +161,19 @@ def test_every_column_of_numbers_sorts_by_number(browser, address, stores, monke
     with opened(browser, f"{address('runs')}/?suite=English") as page:
         left, sorted_by = TICKS, []
         for place, name in enumerate(table.value.columns):
-            if name not in ("model", "result"):
-                pick_heading(page, left + 12)
-                page.wait_for_function(SORTED_BY, arg=place, timeout=9_000)
-                numbers = [float(line[place]) for line in rows(page)[1:] if line[place]]
-                assert len(set(numbers)) > 1
-                assert numbers == sorted(numbers), name
-                sorted_by.append(name)
-            if name != "result":
-                left += about[name]["width"]
-        assert len(sorted_by) == len(about) - 3, "all but index, names and what a line is"
+            if name == "result":
+                continue
+            start, left = left, left + about[name]["width"]
+            # a click on the narrow heading of ranks, which order the table anyway, opens its menu
+            if name in ("rank", "model"):
+                continue
+            sort_by(page, start)
+            page.wait_for_function(SORTED_BY, arg=place, timeout=9_000)
+            numbers = [float(line[place]) for line in rows(page)[1:] if line[place]]
+            assert len(set(numbers)) > 1
+            assert numbers == sorted(numbers), name
+            sorted_by.append(name)
+        assert len(sorted_by) == len(about) - 4, "all but index, ranks, names and kinds"
 
 
 def test_back_and_forward_keep_filters_and_a_name_opens_its_page_in_one_click(browser, address):
@@ -217,7 +220,7 @@ def test_needle_at_chance_has_no_leader(browser, address):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_published_rows_with_rank_score_and_margin(browser, address, scheme):
-    with opened(browser, address("shipped"), 390, scheme) as page:
+    with opened(browser, f"{address('shipped')}/?few_en=true", 390, scheme) as page:
         cards = page.locator(".bb-cards li")
         text = cards.first.inner_text()
         assert all(
