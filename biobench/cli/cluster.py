@@ -95,10 +95,7 @@ def status(results_dir: StoredResults = "results", as_json: Json = False) -> Non
     from biobench.runs.status import folder_state
 
     state = folder_state(results_dir)
-    counts = state.counts()
-    if not counts["corrupt"]:
-        del counts["corrupt"]
-    numbers = ", ".join(f"{count} {name}" for name, count in counts.items())
+    numbers = ", ".join(f"{count} {name}" for name, count in state.counts().items())
     lines = [f"{state.results_dir}: {numbers}"]
     for name in ("running", "stopped", "failed", "corrupt"):
         lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]

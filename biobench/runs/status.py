@@ -51,9 +51,12 @@ class FolderState:
     runs: tuple[FolderRun, ...]
 
     def counts(self) -> dict[State, int]:
-        """How many runs are in each state."""
+        """How many runs are in each state; corrupt is named where some are."""
         counts = Counter(run.state for run in self.runs)
-        return {state: counts[state] for state in get_args(State)}
+        named = {state: counts[state] for state in get_args(State)}
+        if not counts["corrupt"]:
+            del named["corrupt"]
+        return named
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -82,17 +82,15 @@ def answers_of(
     numeric, by_id = is_numeric(record.task.type), {p.document: p for p in predictions}
     documents = sorted(gold, key=lambda d: d.id)
     has_gold = any(d.spans or d.labels for d in documents)
-    rows = []
-    for document in documents:
-        p = by_id.get(document.id) or Prediction(document=document.id)
-        scores = p.label_scores or p.span_scores
-        spans, labels = sorted(set(p.spans)), sorted(set(p.labels))
-        telling = numeric or any(1e-3 < s < 1 - 1e-3 for s in scores)
-        right = (
-            has_gold and set(spans) == set(document.spans) and set(labels) == set(document.labels)
+    rows = [
+        _row(
+            document,
+            by_id.get(document.id) or Prediction(document=document.id),
+            numeric=numeric,
+            has_gold=has_gold,
         )
-        decided = _number(spans, labels, scores if numeric else ())
-        rows.append((decided, _number(scores) | 1 if telling else 0, right))
+        for document in documents
+    ]
     decided_, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
     varied = max(Counter(decided_.tolist()).values(), default=0) < ONE_ANSWER * len(rows)
     return Answers(
@@ -105,6 +103,20 @@ def answers_of(
         right=correct == 1,
         varied=varied,
     )
+
+
+def _row(
+    document: Document, prediction: Prediction, *, numeric: bool, has_gold: bool
+) -> tuple[int, int, bool]:
+    """Hash of the answer, hash of its scores (0: they tell nothing), and whether it is the gold."""
+    spans, labels = sorted(set(prediction.spans)), sorted(set(prediction.labels))
+    scores = prediction.label_scores or prediction.span_scores
+    decided = _number(spans, labels, scores if numeric else ())
+    scored = 0
+    if numeric or any(1e-3 < score < 1 - 1e-3 for score in scores):
+        scored = _number(scores) | 1
+    right = set(spans) == set(document.spans) and set(labels) == set(document.labels)
+    return decided, scored, has_gold and right
 
 
 def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> list[Check]:
