@@ -264,7 +264,7 @@ class Encoder(nn.Module):
         )
         layout = Layout(lengths, self.device, self.kernels, compiled=compiled)
         if compiled:
-            layout.ready()
+            layout.ready(gathered=GATHERED in self.paths)
             self.paths[COMPILED] = ""
         plain = not compiled and (self.compiles or self.plain is not None)
         with packed(layout), torch.compiler.set_stance("force_eager") if plain else nullcontext():
