@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 _COUNTED_FROM_PADDING = (
-    *("camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "xmod"),
+    *("camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke"),
+    *("markuplm", "xmod"),
 )
 """Families besides those named like RoBERTa whose positions begin after the padding id."""
 
@@ -13,9 +14,12 @@ _COUNTED_FROM_PADDING = (
 def position_offset(config: Any) -> int:
     """Rows of the table of positions that no token uses.
 
-    RoBERTa and its kind number positions from `pad_token_id` + 1. Others use every row.
+    RoBERTa and its kind number positions from `pad_token_id` + 1, MPNet from 2 whatever its padding
+    id. Others use every row.
     """
     family = str(config.model_type)
+    if family == "mpnet":
+        return 2
     if "roberta" not in family and family not in _COUNTED_FROM_PADDING:
         return 0
     pad = getattr(config, "pad_token_id", None)

@@ -111,7 +111,12 @@ def _trial(file: Path) -> str | None:
     if added > MOST_ADDED:
         return f"it adds {added:,} tokens to its vocabulary, at most {MOST_ADDED:,} are taken"
     for text in ("", *PROBES, _LETTERS):
-        number = len(tokenizer.encode(text).ids)
+        try:
+            number = len(tokenizer.encode(text).ids)
+        except MemoryError:
+            raise
+        except Exception:  # as above, without a token for unknown words
+            return None
         if number > _TOKENS_PER_SIGN * len(text) + _TOKENS_BESIDE:
             return f"it makes {number:,} tokens of {len(text)} characters"
     return None

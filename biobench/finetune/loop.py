@@ -159,6 +159,7 @@ class Run:
             self._resume(saved, optimizer)
         if self.keep is not None:
             self.written = self.keep.seconds
+        self.network.train()
         for batch in self._batches(state.step):
             self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
@@ -170,6 +171,7 @@ class Run:
             if validates:
                 if self._validate(state.step, state.losses):
                     return state.step < self.total
+                self.network.train()
                 state.losses = []
             if saves and self.keep is not None:
                 self.keep.save(lambda: self._saved_state(optimizer))
@@ -250,7 +252,6 @@ class Run:
         )
         cut = cut_packed if self.network.attention == "packed" else cut_padded
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        self.network.train()
         # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             for part in cut(batch, split.lengths, self.budget):

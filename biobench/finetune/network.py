@@ -78,6 +78,20 @@ def micro_batch_tokens(device: torch.device) -> int:
     return 65_536 if device.type == "cuda" else 8_192
 
 
+def activation_bytes(config: Any, tokens: int, precision: Precision) -> int:
+    """What the backward pass of so many packed tokens needs of an encoder, at most.
+
+    Bytes of a layer's saved tensors, for each unit of its width and of its inner width, as counted
+    for BERT and ModernBERT with dropout. A config that does not name its sizes counts as BERT base.
+    """
+    width = int(getattr(config, "hidden_size", 768))
+    inner = int(getattr(config, "intermediate_size", 4 * width))
+    layers = int(getattr(config, "num_hidden_layers", 12))
+    by_width, by_inner = (29, 8) if precision == "bf16" else (41, 16)
+    embedded = 16 * width
+    return tokens * (layers * (by_width * width + by_inner * inner) + embedded)
+
+
 @torch.inference_mode()
 def probabilities(
     network: Network, prepared: Prepared, split: Split, precision: Precision, budget: int

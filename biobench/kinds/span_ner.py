@@ -8,6 +8,7 @@ the units that it touches; it cannot be predicted, and the oracle says so.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -196,24 +197,37 @@ def outermost(spans: Ints) -> Ints:
 
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
-    outer: list[tuple[int, int, int]] = []
-    for first, last, kind in sorted(spans.tolist(), key=lambda s: (s[0] - s[1], s[0], s[2])):
-        if all(k != kind or last < a or first > b for a, b, k in outer):
-            outer.append((first, last, kind))
-    return np.asarray(sorted(outer), dtype=np.int64).reshape(-1, 3)
+    ordered = np.lexsort((spans[:, 2], spans[:, 0], spans[:, 0] - spans[:, 1]))
+    apart = spans[_apart(spans, ordered)]
+    return apart[np.lexsort(apart.T[::-1])]
 
 
 def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
     """Of overlapping spans of one type the most confident stays (ties: the earlier, then the
     longer).
     """
-    order = sorted(range(len(spans)), key=lambda i: (-spans[i, 3], spans[i, 0], -spans[i, 1]))
-    apart: list[int] = []
-    for i in order:
-        a, b, kind = spans[i, 0], spans[i, 1], spans[i, 2]
-        if all(spans[j, 2] != kind or b < spans[j, 0] or a > spans[j, 1] for j in apart):
-            apart.append(i)
-    return spans[sorted(apart)]
+    ordered = np.lexsort((-spans[:, 1], spans[:, 0], -spans[:, 3]))
+    return spans[sorted(_apart(spans, ordered))]
+
+
+def _apart(spans: NDArray[Any], ordered: Ints) -> list[int]:
+    """Of the spans (first, last, type, ...), in this order, those that overlap none of their type
+    before.
+
+    What was taken of a type lies apart, so it has one order and only neighbours need a look.
+    """
+    taken: list[int] = []
+    ends: dict[float, tuple[list[float], list[float]]] = {}
+    for at in ordered.tolist():
+        first, last, kind = spans[at, :3].tolist()
+        begins, lasts = ends.setdefault(kind, ([], []))
+        place = bisect_left(lasts, first)
+        if place < len(begins) and begins[place] <= last:
+            continue
+        begins.insert(place, first)
+        lasts.insert(place, last)
+        taken.append(at)
+    return taken
 
 
 def predict_spans(

@@ -5,7 +5,7 @@ reads (`tests/models/test_published_checkpoints.py` walks these lines):
 
 tokenizer
     `tokenizer.json`; without it the class that transformers builds. Both read the same texts; where
-    they differ, the file is used and a note says so.
+    they differ, the file is used and a note says so. Refused where it cannot read every text.
 tokenizer of the checkpoint's own code
     The code, with `--trust-remote-code`. Not compared; the record names its class.
 special tokens
@@ -18,7 +18,7 @@ random tokens (BPE dropout, sampling)
 window
     The smallest of task, tokenizer and position table. What is cut stands in the results.
 first position
-    `pad_token_id` + 1 for RoBERTa's kind, else 0. Packed states equal padded ones.
+    `pad_token_id` + 1 for RoBERTa's kind, 2 for MPNet, else 0. Packed states equal padded ones.
 precision
     The task or the recipe; weights are loaded in fp32.
 dropout of the network

@@ -106,9 +106,11 @@ class Layout:
             torch._dynamo.mark_dynamic(tensor, dimensions)
         return tensor
 
-    def ready(self) -> None:
-        """Make every tensor, so that compiled code only reads them."""
-        for name in ("offsets", "ruler", "spread", "gather", "real"):
+    def ready(self, *, gathered: bool) -> None:
+        """Make the tensors that compiled code then only reads: those of kernels, and, where some
+        layer has none (gathered), those of the padded batch.
+        """
+        for name in ("offsets", "ruler", *(("spread", "gather", "real") if gathered else ())):
             getattr(self, name)
 
     def remember(self, name: str, make: Any) -> Any:

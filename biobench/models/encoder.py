@@ -40,6 +40,9 @@ _LONGEST = 1024
 blocks.
 """
 
+_OWN_REACH = 1024
+"""Tokens that a checkpoint's own code is tried on: its config may call a local window anything."""
+
 _PROOF_TOLERANCE = 2e-4
 """Largest difference between two ways to compute the same states in fp32, relative to their
 standard deviation.
@@ -60,9 +63,7 @@ class Encoder(nn.Module):
         self.pad_id = pad_id
         self.vocabulary = np.arange(model.config.vocab_size) if vocabulary is None else vocabulary
         self.global_first = False
-        """Whether the first token of a text sees, and is seen by, all others; see
-        `read_first_token`.
-        """
+        """Whether the first token sees all others, and they it; see `read_first_token`."""
         self.takes_global = "global_attention_mask" in inspect.signature(model.forward).parameters
         self.width = 0
         """Of a state, as the model gives it; a config may say another (Reformer)."""
@@ -130,18 +131,20 @@ class Encoder(nn.Module):
     def first_token_reads(self) -> bool:
         """Whether the first token's state depends on the rest; under causal attention it does
         not."""
-        return self._first_token_sees(1)
+        return self._first_token_sees(self._probe_length(), 1)
 
     @cached_property
     def first_token_reads_far(self) -> bool:
         """Whether the first token's state depends on tokens beyond any local window."""
-        return self._first_token_sees(2 * len(self._probes()[0]) // 3)
+        length = self._probe_length()
+        if not type(self.model).__module__.startswith("transformers."):
+            length = self._within_positions(max(length, _OWN_REACH))
+        return self._first_token_sees(length, max(1, 2 * length // 3))
 
-    def _first_token_sees(self, begin: int) -> bool:
+    def _first_token_sees(self, length: int, begin: int) -> bool:
         """Whether the first token's state depends on the tokens of a probe from `begin` on."""
-        sequence = self._probes()[0]
-        begin = max(1, begin)
-        other = np.concatenate([sequence[:begin], self._probes(seed=1)[0][begin:]])
+        sequence, other = (self._probe(np.random.default_rng(seed), length) for seed in (0, 1))
+        other[:begin] = sequence[:begin]
         first, second = (self._at_rest([s])[0] for s in (sequence, other))
         return not torch.equal(first, second)
 
@@ -261,13 +264,11 @@ class Encoder(nn.Module):
         )
         layout = Layout(lengths, self.device, self.kernels, compiled=compiled)
         if compiled:
-            layout.ready()
+            layout.ready(gathered=GATHERED in self.paths)
             self.paths[COMPILED] = ""
         plain = not compiled and (self.compiles or self.plain is not None)
         with packed(layout), torch.compiler.set_stance("force_eager") if plain else nullcontext():
-            states: Tensor = self.model(
-                input_ids=ids, position_ids=positions, **more
-            ).last_hidden_state
+            states = _states(self.model(input_ids=ids, position_ids=positions, **more))
         if self.model.training:
             self.paths.update(layout.paths)
         rows = states.view(-1, states.shape[-1])
@@ -295,8 +296,7 @@ class Encoder(nn.Module):
             inputs["global_attention_mask"] = seen_by_all
         rows = to_device(inputs["attention_mask"].reshape(-1).nonzero()[0], self.device)
         arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
-        states: Tensor = self.model(**arrays).last_hidden_state
-        return states.flatten(0, 1)[rows]
+        return _states(self.model(**arrays)).flatten(0, 1)[rows]
 
     def _alone(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         """As `_padded`, those of one length at a time, so that nothing is padded."""
@@ -348,20 +348,39 @@ class Encoder(nn.Module):
             else:
                 model.set_attn_implementation(before)
 
-    def _probes(self, seed: int = 0) -> list[Ints]:
-        """Two sequences that reach beyond any local window, without the padding id."""
+    def _probes(self) -> list[Ints]:
+        """Three sequences, the first of which reaches beyond any local window that is named."""
+        longest = self._probe_length()
+        rng = np.random.default_rng(0)
+        return [self._probe(rng, length) for length in (longest, max(2, longest // 3), 5)]
+
+    def _probe(self, rng: np.random.Generator, length: int) -> Ints:
+        """Ids of texts at random, without the padding id."""
+        drawn: Ints = rng.choice(self.vocabulary[self.vocabulary != self.pad_id], size=length)
+        return drawn
+
+    def _probe_length(self) -> int:
+        """Tokens that reach beyond any local window that the config names."""
         config = self.model.config
         local = (
             getattr(config, "sliding_window", None) or getattr(config, "local_attention", None) or 0
         )
-        longest = max(24, 2 * int(local) + 8)
+        return self._within_positions(max(24, 2 * int(local) + 8))
+
+    def _within_positions(self, length: int) -> int:
+        """`length`, or fewer tokens where the position embeddings do not reach as far."""
+        config = self.model.config
         limit = getattr(config, "max_position_embeddings", None)
-        if isinstance(limit, int):
-            pad = getattr(config, "pad_token_id", None)
-            longest = max(2, min(longest, limit - (pad if isinstance(pad, int) else 0) - 1))
-        rng = np.random.default_rng(seed)
-        ids = self.vocabulary[self.vocabulary != self.pad_id]
-        return [rng.choice(ids, size=n) for n in (longest, max(2, longest // 3), 5)]
+        if not isinstance(limit, int):
+            return length
+        pad = getattr(config, "pad_token_id", None)
+        return max(2, min(length, limit - (pad if isinstance(pad, int) else 0) - 1))
+
+
+def _states(output: Any) -> Tensor:
+    """(rows, tokens, width) of what a model gives; code of one's own may give a plain tuple."""
+    states: Tensor = output[0] if isinstance(output, tuple) else output.last_hidden_state
+    return states
 
 
 def padded_inputs(

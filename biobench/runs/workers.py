@@ -30,16 +30,19 @@ from biobench.core.machine import free_memory_bytes
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError
+from biobench.finetune.network import activation_bytes, micro_batch_tokens
 from biobench.models.loading import quiet_libraries
 from biobench.runs.estimate import Pace, longest_first
 from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest
-from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.plan import Item, RunPlan, make_plan
 from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.store import Store
 
 _STEP_SECONDS = 0.2
 """A worker reports its steps at most this often."""
+_FRAME = 4
+"""Special tokens around a text, or a pair."""
 _LOOK_SECONDS = 0.5
 """How often the parent of silent workers looks whether it is to stop."""
 
@@ -61,25 +64,43 @@ def _fitting(plan: RunPlan) -> int:
     """Runs that fit into nine tenths of a device's free memory, no more than a task has, or the CPU
     threads.
 
-    Each takes the largest peak of the plan's stored runs; before the first what
-    `planned_memory_bytes` says.
+    Each takes what the neediest does: the largest peak of the stored runs of its model and task, or
+    before the first what is planned.
     """
     store = Store(plan.request.results_dir)
-    records = [store.get(item.task.id, item.key) for item in plan.items]
-    need = max(
-        (record.cost.peak_memory_bytes for record in records if record is not None), default=0
-    )
-    largest = max(checkpoint.parameters or 0 for checkpoint in plan.checkpoints)
-    need = need or planned_memory_bytes(largest)
+    peaks: dict[tuple[str, str, int], int] = {}
+    for item in plan.items:
+        record = store.get(item.task.id, item.key)
+        if record is not None:
+            peaks[item.group] = max(peaks.get(item.group, 0), record.cost.peak_memory_bytes)
+    need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
     free = free_memory_bytes(plan.device)
     fitting = 1 if free is None else int(0.9 * free / need)
     return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
 
 
+def _planned_bytes(item: Item, device: torch.device) -> int:
+    """Memory of a run before one has been measured: what its model takes, and the activations of
+    the largest micro-batch that its training can have.
+    """
+    parameters = item.checkpoint.parameters or 0
+    spec = item.task.loaded.spec
+    if item.track == "frozen" or spec.training.encoder == "frozen":
+        return planned_memory_bytes(parameters)
+    assert item.task.data is not None
+    longest = max((len(document.reading) for document in item.task.data.train), default=0)
+    # A text has no more tokens than characters, bytes of rare signs aside.
+    tokens = spec.training.batch_size * min(longest + _FRAME, spec.protocol.max_length)
+    tokens = min(tokens, micro_batch_tokens(device))
+    return planned_memory_bytes(parameters) + activation_bytes(
+        item.checkpoint.config, tokens, item.task.precision
+    )
+
+
 def planned_memory_bytes(parameters: int) -> int:
-    """Of a run of a model with so many parameters, before one has been measured: six times its
-    weights (itself, gradients, two moments, initial and best weights) and 2 GiB.
+    """Of a model with so many parameters: six times its weights (itself, gradients, two moments,
+    initial and best weights) and 2 GiB.
     """
     return 6 * 4 * parameters + (2 << 30)
 

@@ -25,12 +25,15 @@ used = resource.getrusage(resource.RUSAGE_SELF)
 deep = ("torch._dynamo", "transformers.modeling_utils")
 modules = sorted(m for m in sys.modules if "." not in m or m in deep)
 seconds = used.ru_utime + used.ru_stime
-sys.stderr.write("\\n" + json.dumps({"status": status, "cpu": seconds, "modules": modules}))
+used = {"status": status, "cpu": seconds, "modules": modules, "loaded": len(sys.modules)}
+sys.stderr.write("\\n" + json.dumps(used))
 """
 
 NO_TORCH = {"torch", "transformers", "datasets"}
 NOTHING_HEAVY = {*NO_TORCH, "pandas", "numpy", "scipy", "sklearn", "pyarrow", "streamlit"}
 
+MOST_MODULES = {"--help": 400, "tasks list": 620, "run /nowhere/x --task demo_ner": 680}
+"""Modules that a command may load, a fifth more than it does: each costs a millisecond or more."""
 COMMANDS = dict.fromkeys(("--help", "run --help"), NOTHING_HEAVY)
 COMMANDS |= dict.fromkeys(
     ("tasks list", "data status", "report --format json", "rescore"), NO_TORCH
@@ -80,6 +83,12 @@ def test_no_heavy_import(command, tmp_path):
     used, err = measured(command, tmp_path)
     assert used["status"] == 0, err
     assert not COMMANDS[command] & set(used["modules"])
+
+
+@pytest.mark.parametrize("command", MOST_MODULES)
+def test_few_modules_are_loaded_by_what_answers_at_once(command, tmp_path):
+    used, err = measured(command.split(), tmp_path)
+    assert used["loaded"] <= MOST_MODULES[command], err
 
 
 @pytest.mark.skipif(

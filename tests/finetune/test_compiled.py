@@ -21,6 +21,7 @@ from biobench.core.progress import ProgressNote
 from biobench.encode.batches import cut_packed, epoch_order
 from biobench.finetune.engine import finetune, new_network
 from biobench.finetune.loop import Run
+from biobench.finetune.network import Network
 from biobench.models import attention
 from biobench.models.encoder import BUCKETS, COMPILED, PLAIN, Encoder
 from tests.helpers.kernels import torch_kernel_on_cpu
@@ -170,6 +171,51 @@ def test_a_step_casts_each_weight_once_whatever_its_micro_batches(setup: Any) ->
         run._backward_once(list(range(16)))
     linear = [p for m in network.modules() if isinstance(m, nn.Linear) for p in m.parameters()]
     assert casts == {id(p): 1 for p in linear}
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_compiled_layers_that_run_a_kernel_make_no_tensor_of_a_padded_batch(
+    made: Any, monkeypatch: pytest.MonkeyPatch, *, kernel: bool
+) -> None:
+    layouts: list[attention.Layout] = []
+    ready = attention.Layout.ready
+
+    def noted(layout: attention.Layout, **options: bool) -> None:
+        ready(layout, **options)
+        layouts.append(layout)
+
+    monkeypatch.setattr(attention.Layout, "ready", noted)
+    kernels = (torch_kernel_on_cpu(),) if kernel else ()
+    encoder: Encoder = made("bert", kernels, "demo_ner")[0].encoder
+    encoder.compile_layers("eager")
+    encoder.train()
+    for _ in range(2):  # the first batch runs plain layers
+        encoder([encoder.vocabulary[:20], encoder.vocabulary[:9]])
+    (layout,) = layouts
+    assert COMPILED in encoder.paths
+    padded = {"spread", "gather", "real"}
+    assert padded & vars(layout).keys() == (set() if kernel else padded)
+
+
+def test_the_network_is_put_into_training_once_and_after_each_validation(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=3", limit=48)
+    modes: list[bool] = []
+    train = Network.train
+    monkeypatch.setattr(Network, "train", lambda self, on=True: modes.append(on) or train(self, on))
+    stepped: list[bool] = []
+    once = Run._backward_once
+
+    def step(self: Run, batch: list[int]) -> Tensor:
+        stepped.append(all(module.training for module in self.network.modules()))
+        return once(self, batch)
+
+    monkeypatch.setattr(Run, "_backward_once", step)
+    finetune(loaded, prepared, 1, "fp32", lambda *_: None)
+    assert len(stepped) > 4
+    assert all(stepped)
+    assert modes.count(True) <= 1 + 3
 
 
 def test_a_family_that_runs_padded_says_that_its_layers_stay_plain(made: Any) -> None:

@@ -208,6 +208,19 @@ def test_a_tokenizer_that_draws_its_tokens_all_the_same_is_refused(
         load_tokenizer(folder)
 
 
+@pytest.mark.parametrize("named", ["PreTrainedTokenizerFast", "BertTokenizer"])
+def test_a_tokenizer_without_its_token_for_unknown_words_is_refused(
+    named: str, tmp_path: Path
+) -> None:
+    folder = write_tokenizer(tmp_path / "m", published.word_pieces(), "bert", named=named)
+    content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    content["model"]["unk_token"] = "<unk>"
+    published.write_json(folder / FILE, content)
+    with pytest.raises(ModelError, match="cannot read every text: WordPiece error") as caught:
+        load_tokenizer(folder)
+    assert caught.value.file == str(folder)
+
+
 def run_once(folder: Path, task: str, results: Path) -> Any:
     """The result of one short run."""
     (result,) = biobench.run(
@@ -267,6 +280,43 @@ def test_a_buffer_that_is_drawn_at_random_is_refused_by_name(tmp_path: Path) -> 
     folder = published.write_own_code(tmp_path / "own", "torch.rand(half)")
     with pytest.raises(ModelError, match="the buffer 'inv_freq' is in no file"):
         load_base(find_checkpoint(str(folder), trust_remote_code=True), torch.float32)
+
+
+def own_code(folder: Path, before: str, after: str) -> Path:
+    """The checkpoint with its own code, in which `after` stands for `before`."""
+    file = published.write_own_code(folder, BUFFER) / "own_model.py"
+    code = file.read_text(encoding="utf-8")
+    assert before in code
+    file.write_text(code.replace(before, after), encoding="utf-8")
+    return folder
+
+
+def test_a_model_of_own_code_may_give_a_tuple(tmp_path: Path) -> None:
+    """As MosaicBERT and DNABERT-2 do."""
+    named_states = "BaseModelOutput(last_hidden_state=self.mix(states + mean))"
+    folders = (
+        published.write_own_code(tmp_path / "named", BUFFER),
+        own_code(tmp_path / "tuple", named_states, "(self.mix(states + mean), None)"),
+    )
+    named, plain = (
+        load_encoder(find_checkpoint(str(folder), trust_remote_code=True), CPU).encoder.eval()
+        for folder in folders
+    )
+    ids = named.vocabulary[:20]
+    with torch.no_grad():
+        torch.testing.assert_close(plain([ids]), named([ids]), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("window", [8, 64, 300])
+def test_a_local_window_of_own_code_is_found_whatever_its_name(window: int, tmp_path: Path) -> None:
+    mean = "mean = (states * real[..., None]).sum(1, keepdim=True) / real.sum(1)[:, None, None]"
+    near = f"near = torch.ones(2 * [states.shape[1]]).tril({window}).triu(-{window})"
+    local = f"{near}\n        mean = (near * real[:, None]) @ states / {window}"
+    folder = own_code(tmp_path / "own", mean, local)
+    checkpoint = find_checkpoint(str(folder), trust_remote_code=True)
+    encoder = load_encoder(checkpoint, CPU).encoder
+    assert encoder.first_token_reads
+    assert not encoder.first_token_reads_far
 
 
 def longformer(folder: Path) -> Path:
@@ -353,6 +403,22 @@ def test_positions_begin_after_the_padding_id_on_both_sides(pad: int, tmp_path: 
         check_windows(model, 40 - pad)
     encoder = engine.Encoder(model, pad)
     assert (encoder.attention, encoder.position_offset) == ("packed", pad + 1)
+
+
+@pytest.mark.parametrize("pad", [0, 3])
+@pytest.mark.parametrize("family", ["MPNet", "MarkupLM", "LayoutLMv3", "Luke", "IBert", "Esm"])
+def test_positions_of_other_families_are_those_that_the_library_counts(
+    family: str, pad: int
+) -> None:
+    sizes = {**SMALL, "pad_token_id": pad, "max_position_embeddings": 40}
+    layout = {"coordinate_size": 4, "shape_size": 8, "visual_embed": False}
+    config = getattr(hf, f"{family}Config")(**sizes, **layout)
+    limit = position_limit(config)
+    model = hf.AutoModel.from_config(config).eval()
+    with torch.no_grad():
+        model(input_ids=torch.full((1, limit), 7))
+        with pytest.raises((IndexError, RuntimeError)):
+            model(input_ids=torch.full((1, limit + 1), 7))
 
 
 def test_a_config_without_vocabulary_size_runs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -80,6 +80,44 @@ def test_auto_counts_memory_seeds_and_threads(
         assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == 2, (
             "the measured peak"
         )
+
+
+@pytest.mark.parametrize(
+    ("longest", "window", "least", "most"), [(200_000, 4096, 44, 50), (200, 512, 5, 8)]
+)
+def test_five_long_document_runs_of_a_base_model_are_not_planned_on_one_card(
+    longest: int, window: int, least: int, most: int
+) -> None:
+    base = SimpleNamespace(hidden_size=768, intermediate_size=1152, num_hidden_layers=22)
+    spec = SimpleNamespace(
+        training=SimpleNamespace(encoder="trained", batch_size=16),
+        protocol=SimpleNamespace(max_length=window),
+    )
+    documents = [SimpleNamespace(reading="x" * size) for size in (longest, 10)]
+    task = SimpleNamespace(
+        loaded=SimpleNamespace(spec=spec), data=SimpleNamespace(train=documents), precision="bf16"
+    )
+    checkpoint = SimpleNamespace(parameters=149_000_000, config=base)
+    item = SimpleNamespace(track="fixed", task=task, checkpoint=checkpoint)
+    planned = workers._planned_bytes(item, torch.device("cuda"))  # type: ignore[arg-type]
+    assert least < planned / 2**30 < most
+    assert (5 * planned > 0.9 * 78 * 2**30) == (longest > 200)
+    item.track = "frozen"
+    frozen = workers._planned_bytes(item, torch.device("cuda"))  # type: ignore[arg-type]
+    assert frozen == workers.planned_memory_bytes(149_000_000)
+
+
+def test_the_peak_of_one_task_does_not_speak_for_another(
+    request_of: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.setattr(workers, "_planned_bytes", lambda item, device: 10 << 30)
+    monkeypatch.setattr(workers, "free_memory_bytes", lambda device: 25 << 30)
+    run_plan(make_plan(request_of(tasks=("demo_topic",), seeds="1")), Reporter())
+    seeds = {"seeds": "1-3", "seeds_at_once": "auto"}
+    assert worker_count(make_plan(request_of(tasks=("demo_topic",), **seeds))) == 3
+    both = make_plan(request_of(tasks=("demo_topic", "demo_ner"), **seeds))
+    assert worker_count(both) == 2
 
 
 def test_two_workers_make_each_run_once_and_as_one_process_does(
