@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,10 +36,12 @@ def seqeval_scores(
     mode: dict[str, Any] = {}
     if record.task.decode == "strict":
         mode = {"mode": "strict", "scheme": IOB2}
-    return {
-        name: float(f1_score(*rows, average=average, zero_division=0, **mode))
-        for name, average in SEQEVAL.items()
-    }
+    scores = {}
+    for name, average in SEQEVAL.items():
+        score = float(f1_score(*rows, average=average, zero_division=0, **mode))
+        if math.isfinite(score):  # a macro over no label is none
+            scores[name] = score
+    return scores
 
 
 def _shown_tags(
