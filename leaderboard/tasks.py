@@ -19,7 +19,7 @@ from biobench.report.results import Results
 from biobench.report.row import Row
 from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
-from leaderboard import page
+from leaderboard import curve, page
 from leaderboard.ranking import Entry, Ranking, ranking, view_of, views
 from leaderboard.table import entry_key, result_of, shown_names
 
@@ -39,6 +39,7 @@ def show() -> None:
     title.title(page.literal(plain(info.name)))
     if view_of(info) in views(loaded):
         _ranked_scores(loaded, info, ranking(loaded, view_of(info), (task,)))
+    curve.show(loaded, task)
     _card(info)
     groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
     if groups:

@@ -5,8 +5,10 @@ torch, file sizes.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -260,3 +262,54 @@ def test_no_two_public_classes_share_a_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+IMPORTED_AS = {
+    "pillow": "PIL",
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "vl-convert-python": "vl_convert",
+}
+"""Project name to the name that is imported, where they differ by more than case and dashes."""
+FOR_TRANSFORMERS = {"sentencepiece", "protobuf", "accelerate"}
+"""transformers imports them, we do not."""
+TOOLS = {"pytest-xdist", "ruff", "mypy", "pandas-stubs", "types-pyyaml", "scipy-stubs", "build"}
+"""Commands, plug-ins and stubs: nothing imports them."""
+OPTIONAL = ("flash", "ray", "corpus", "adapters")
+"""Extras whose packages our code uses where they are installed."""
+
+
+def declared(needs: list[str]) -> dict[str, str]:
+    """Project name of each requirement -> the name that is imported."""
+    names = [re.split(r"[^A-Za-z0-9._-]", need)[0].lower() for need in needs]
+    return {name: IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
+
+
+def imported_by(folders: tuple[str, ...]) -> set[str]:
+    """Top-level names that the Python files of these folders import, by statement or by name."""
+    found = set()
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found |= {name.split(".")[0] for name, _, _ in imports(path)}
+        found |= set(re.findall(r'(?:import_module|importorskip)\("(\w+)', text))
+    return found
+
+
+def test_the_product_depends_on_what_it_imports_and_on_nothing_else() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needs = declared(project["dependencies"])
+    used = imported_by(PACKAGES)
+    unused = {name for name, module in needs.items() if module not in used}
+    assert unused <= FOR_TRANSFORMERS, "move to the extra whose code imports it"
+    optional = declared([need for name in OPTIONAL for need in extras[name]])
+    foreign = used - set(sys.stdlib_module_names) - {*PACKAGES, "pydantic_core"}
+    assert foreign - set(needs.values()) - set(optional.values()) == set()
+
+
+def test_the_test_extra_holds_what_tests_import_and_their_tools_alone() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    of_tests = declared(project["optional-dependencies"]["test"])
+    used = imported_by((*PACKAGES, "tests", ".ci"))
+    unused = {name for name, module in of_tests.items() if module not in used}
+    assert unused <= TOOLS | FOR_TRANSFORMERS

@@ -41,6 +41,9 @@ def report(
         bool, typer.Option("--incomplete", help="Average incomplete suites too.")
     ] = False,
     slice_: SliceName = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Scores over training texts (run --fractions).")
+    ] = False,
     notes: Annotated[bool, typer.Option("--notes", help="table: every note in full.")] = False,
     seeds: Annotated[
         bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")
@@ -73,6 +76,7 @@ def report(
         slice=slice_,
         incomplete=incomplete,
         all_notes=notes,
+        curve=curve,
         per_seed=seeds,
         per_label=labels,
         probabilities=probabilities,

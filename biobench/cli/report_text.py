@@ -15,6 +15,7 @@ from biobench.data.catalog import SUITES, load_task
 from biobench.data.suite import load_suite, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
+from biobench.report.curve import as_rows, as_text, curves_of
 from biobench.report.frame import Report, build, cells
 from biobench.report.frames import COLUMNS, tidy
 from biobench.report.results import Results, load
@@ -61,6 +62,7 @@ class ReportRequest:
     slice: str | None
     incomplete: bool
     all_notes: bool
+    curve: bool
     per_seed: bool
     per_label: bool
     probabilities: bool
@@ -83,6 +85,10 @@ class ReportRequest:
             "--per-label": self.per_label,
             "--probabilities": self.probabilities,
         }
+        if self.curve and self.format not in ("table", "json"):
+            raise UsageError(
+                f"--curve has no place in a {self.format}", hint="use --format table or json"
+            )
         for option, is_chosen in options.items():
             if is_chosen and not self.is_data:
                 raise UsageError(
@@ -106,6 +112,9 @@ def write_report(request: ReportRequest, results_dir: str, output: Path | None) 
     filters = replace(request.filters, tasks=[*specs, *shipped])
     declared = declared_suite(filters.suites)
     check_filters(filters, results, declared)
+    if request.curve:
+        write_text(curves_text(request, filters, results), output)
+        return
     if request.has_rows_of_runs:
         write_text(rows_of_runs(request, filters, results, specs), output)
         return
@@ -167,6 +176,24 @@ def rows_of_runs(
         **filters.arguments(),
     )
     return printers.as_csv(COLUMNS, rows) if request.format == "csv" else printers.as_json(rows)
+
+
+def curves_text(request: ReportRequest, filters: Filters, results: Results) -> str:
+    """The learning curves of the tasks, drawn or as JSON. Raises UsageError where there is none."""
+    drawn, rows = [], []
+    for task in filters.tasks or tasks_with_runs(results):
+        curves = curves_of(results, task, request.average)
+        if filters.models:
+            curves = [curve for curve in curves if curve.model in filters.models]
+        if curves:
+            drawn.append(as_text(curves))
+            rows += as_rows(curves)
+    if not drawn:
+        raise UsageError(
+            "no model was run on two fractions of a task's training documents",
+            hint="biobench run MODEL --task T --fractions 0.1,0.2,0.5,1",
+        )
+    return printers.as_json(rows) if request.is_data else "\n".join(drawn)
 
 
 def tasks_with_runs(results: Results) -> list[str]:

@@ -16,6 +16,7 @@ from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores
 from biobench.score.compute import score_task
 from biobench.score.slices import Part, parts_of
+from biobench.store.tables import aliases
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -84,11 +85,28 @@ def _windows(prepared: Prepared, tokenizer: PreTrainedTokenizerBase) -> Windows:
     test, window = prepared.test, prepared.windows.max_length
     long = sum(test.encoded[places[0]].truncated for places in test.windows)
     strided = prepared.spec.protocol.long_documents == "stride"
+    shown = _shown_words(prepared) if prepared.kind.tagged and not strided else {}
     lost, best = prepared.kind.ceiling(prepared, test, tokenizer, window)
     return Windows(
         max_length=window,
         truncated_documents=0 if strided else long,
         strided_documents=long if strided else 0,
+        shown_words=shown,
         lost_gold=lost,
         ceiling={} if best is None else prepared.score(test.documents, best).values,
     )
+
+
+def _shown_words(prepared: Prepared) -> dict[str, int]:
+    """Words that the window shows of each truncated test document, as the predictions name it."""
+    test = prepared.test
+    names = {document.id: document.id for document in test.documents}
+    if prepared.spec.access == "agreement":
+        names, _ = aliases(test.documents)
+    shown = {}
+    for document, (place,) in zip(test.documents, test.windows, strict=True):
+        window = test.encoded[place]
+        if window.truncated:
+            words = window.words.tolist()
+            shown[names[document.id]] = words[-1] + 1 if words else 0
+    return shown

@@ -320,6 +320,7 @@ def _record(
         split="validation" if request.no_test else "test",
         track=request.track,
         limit=request.limit,
+        train_documents=len(prepared.train.documents),
         training=outcome.record,
         cost=Cost(
             seconds=round(seconds, 3),

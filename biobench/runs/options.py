@@ -87,6 +87,12 @@ def _seeds(value: str | int | Iterable[int] | None) -> str | None:
     return str(value) if isinstance(value, str | int) else ",".join(map(str, value))
 
 
+def _shares(value: str | float | Iterable[float] | None) -> str | None:
+    if value is None or isinstance(value, str | float | int):
+        return None if value is None else str(value)
+    return ",".join(str(share) for share in value)
+
+
 def _folder(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
 
@@ -164,6 +170,13 @@ class RunRequest:
         help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen "
         "(a probe on the states "
         "of an encoder that is not trained).",
+    )
+    fractions: Option[str | float | Iterable[float] | None, str | None] = Option(
+        None,
+        "--fractions",
+        convert=_shares,
+        metavar="SHARES",
+        help="Learning curve: a run on each share of the training documents, e.g. 0.1,0.2,0.5,1.",
     )
     no_test: Switch = _switch(
         "--no-test",

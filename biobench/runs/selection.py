@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import get_args
 
@@ -18,6 +19,8 @@ from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
 from biobench.schema.strict import FieldError
 from biobench.schema.task import parse_seeds
+
+_FRACTION = "training.train_fraction"
 
 
 def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
@@ -76,6 +79,7 @@ def _check_recipe_is_free(request: RunRequest) -> None:
     for option, is_given in (
         ("--set", bool(request.overrides)),
         ("--limit", request.limit is not None),
+        ("--fractions", request.fractions is not None),
         (f"--track {request.track}", request.track != "fixed"),
     ):
         if is_given:
@@ -112,7 +116,35 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError(
             f"two of the tasks have the id '{repeated[0]}'", hint="give each spec its own id"
         )
-    return [_with_overrides(task, request) for task in loaded], lines, named
+    at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
+    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
+    return tasks, lines, named
+
+
+def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
+    """The request's overrides for each share of `--fractions`, the largest first, so that the gate
+    reads the whole task; once without shares. Raises UsageError.
+    """
+    if request.fractions is None:
+        return [request.overrides]
+    if any(text.strip().startswith(_FRACTION) for text in request.overrides):
+        raise UsageError(
+            f"--set {_FRACTION} does not go with --fractions", hint="leave one of the two out"
+        )
+    shares = set()
+    for text in request.fractions.split(","):
+        is_number = re.fullmatch(r"\d+|\d*\.\d+", text.strip())
+        if not is_number or not 0 < float(text) <= 1:
+            raise UsageError(
+                f"--fractions: '{text.strip()}' is not a share above 0 and at most 1",
+                hint="give shares of the training documents, such as 0.1,0.5,1",
+            )
+        shares.add(float(text))
+    overrides = []
+    for share in sorted(shares, reverse=True):
+        part = () if share == 1 else (f"{_FRACTION}={share:g}",)
+        overrides.append((*request.overrides, *part))
+    return overrides
 
 
 def _filtered(tasks: list[LoadedTask], filters: dict[str, tuple[str, ...]]) -> list[LoadedTask]:

@@ -171,6 +171,10 @@ class Windows(Strict):
     truncated_documents: Count
     strided_documents: Count = 0
     """Documents read through several windows; none of their text is lost."""
+    shown_words: dict[Text, Count] = {}
+    """Tasks with word tags: a truncated document, as the predictions name it -> how many of its
+    words the window shows.
+    """
     lost_gold: Count
     ceiling: dict[Text, Number] = {}
     """Scores of the oracle that returns all gold inside the window, which no model passes.
@@ -250,6 +254,10 @@ class RunRecord(Strict):
     overrides: tuple[Text, ...] = ()
     """The --set texts, as given."""
     engine_version: Positive = ENGINE_VERSION
+    train_documents: Positive | None = None
+    """Documents that the run trained on; None: nothing was trained, or the record is older than
+    this field.
+    """
     training: TrainingRecord
     cost: Cost
     windows: Windows

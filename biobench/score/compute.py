@@ -14,6 +14,7 @@ from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores, f1_averages, micro_without, per_label
 from biobench.score.counting import ScoreError, counts, fit_together
 from biobench.score.slices import Part, slice_scores
+from biobench.score.word_tags import seqeval_scores
 
 
 def compute(
@@ -103,7 +104,8 @@ def scored(
             negative_label=task.negative_label,
             scale=record.scale,
         )
+        values = scores.values | seqeval_scores(record, gold, predictions)
         slices = record.slices if parts is None else slice_scores(task, parts, predictions)
     return record.model_copy(
-        update={"scores": scores.values, "per_label": scores.per_label, "slices": slices}
+        update={"scores": values, "per_label": scores.per_label, "slices": slices}
     )

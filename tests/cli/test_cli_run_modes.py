@@ -55,6 +55,49 @@ def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path
     assert "validation only" in biobench("report --format md").out
 
 
+def test_fractions_make_a_run_each_and_the_report_draws_their_curve(biobench, tiny):
+    command = ("run", tiny, "--task", "demo_topic", "--seeds", "1-3", *FAST)
+    rows = biobench(*command, "--fractions", "0.5,0.25,1", "--json").ok().json()
+    assert [row["status"] for row in rows] == ["done"] * 9
+    assert len({row["key"] for row in rows}) == 9
+    counts = {record.train_documents for record in Store("results").records()}
+    whole = max(counts)
+    assert counts == {round(whole / 4), round(whole / 2), whole}
+    again = biobench(*command, "--json").json()
+    assert {row["status"] for row in again} == {"skipped"}, "a share of 1 is the run itself"
+    drawn = biobench("report", "--curve").ok().out
+    assert f"with {round(whole / 2)} of {whole} texts: " in drawn
+    assert "doubling from there gives " in drawn
+    points = biobench("report", "--curve", "--format", "json").json()
+    assert [point["share"] for point in points] == [0.25, 0.5, 1]
+    assert all(point["low"] <= point["mean"] <= point["high"] for point in points)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--fractions", "0.5,2"), "--fractions: '2' is not a share above 0 and at most 1"),
+        (("--fractions", "half"), "--fractions: 'half' is not a share above 0 and at most 1"),
+        (("--fractions", "0.5", "--protocol", "small"), "--fractions does not go with --protocol"),
+        (
+            ("--fractions", "0.5", "--set", "training.train_fraction=0.1"),
+            "--set training.train_fraction does not go with --fractions",
+        ),
+    ],
+)
+def test_fractions_that_mean_nothing_are_refused_in_one_line(biobench, options, told):
+    done = biobench("run", "dummy", "--task", "demo_topic", *options)
+    assert done.status == 2
+    assert told in done.err
+
+
+def test_a_report_without_fractions_says_how_to_make_a_curve(biobench):
+    save_runs(Path("results"), "a", ["demo_topic"], 0.5)
+    done = biobench("report", "--curve")
+    assert done.status == 2
+    assert "--fractions 0.1,0.2,0.5,1" in done.err
+
+
 KEPT = ("--seeds 1 --json", *FAST, "--set training.precision=fp32 --keep-model kept")
 
 

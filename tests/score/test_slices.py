@@ -120,13 +120,21 @@ def test_kinds_without_f1_have_no_slices(kind: str) -> None:
     assert parts_of(kind, [], [Document("a", "a", "x", "test", labels=("1",))]) == {}
 
 
+def shipped_run(target: Store) -> RunRecord:
+    """A full run of the results that ship, copied and with every score of today."""
+    source = Store(RESULTS)
+    run = next(r for r in source.records() if r.task.id == "ncbi_disease" and not r.overrides)
+    target.copy(source, run)
+    (result,) = rescore_all(target.root)
+    assert result.record is not None
+    return result.record
+
+
 def test_rescoring_with_the_corpora_adds_slices_and_changes_no_key(
     tmp_path: Path, data_dir: Path
 ) -> None:
-    source = Store(RESULTS)
-    stored = next(r for r in source.records() if r.task.id == "ncbi_disease" and not r.overrides)
     target = Store(tmp_path)
-    target.copy(source, stored)
+    stored = shipped_run(target)
     bare = stored.model_copy(update={"slices": {}})
     target.update(bare)
     assert [r.outcome for r in rescore_all(tmp_path)] == ["unchanged"]
@@ -140,9 +148,8 @@ def test_rescoring_with_the_corpora_adds_slices_and_changes_no_key(
 
 
 def test_without_the_corpora_rescoring_keeps_the_slices_and_says_why(tmp_path: Path) -> None:
-    source, target = Store(RESULTS), Store(tmp_path / "results")
-    stored = next(r for r in source.records() if r.task.id == "ncbi_disease")
-    target.copy(source, stored)
+    target = Store(tmp_path / "results")
+    stored = shipped_run(target)
     (result,) = rescore_all(tmp_path / "results", tmp_path / "no corpora")
     assert result.outcome == "unchanged"
     assert result.reason is not None
