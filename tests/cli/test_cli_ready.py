@@ -9,7 +9,7 @@ import pytest
 
 import biobench as package
 from biobench.store import Store
-from tests.helpers.checkpoints import configure, make_checkpoint
+from tests.helpers.checkpoints import configure, make_checkpoint, reweigh
 
 OPTIONS = ("--limit", "60", "--device", "cpu", "--no-gate", "--set", "training.precision=fp32")
 READY = ("--track", "ready", *OPTIONS)
@@ -72,6 +72,16 @@ def rename(folder: Path, names: dict[str, str]) -> None:
     configure(folder, id2label=labels, label2id={name: int(at) for at, name in labels.items()})
 
 
+def prefer(folder: Path, label: int) -> None:
+    """Let a tagger give every word the label of this number."""
+
+    def raised(weights: dict[str, Any]) -> dict[str, Any]:
+        weights["classifier.bias"][label] = 10.0
+        return weights
+
+    reweigh(folder, raised)
+
+
 @pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
 def test_a_kept_model_gives_its_own_runs_score_and_answers(biobench, kept, task):
     model = kept[task]
@@ -103,6 +113,7 @@ def test_other_labels_are_matched_by_case_and_by_a_map(biobench, kept, foreign):
 
 def test_labels_that_stand_for_nothing_are_dropped_and_counted(biobench, kept, foreign):
     rename(foreign, {"Anatomy": "PLACE", "Disease": "PROBLEM", "Drug": "SIGN"})
+    prefer(foreign, 3)
     Path("map.yaml").write_text("PROBLEM: Disease\nSIGN: Disease\n")
     said = biobench(*NER, "--label-map", "map.yaml", "--json").ok()
     note = "2 of 7 labels are dropped: B-PLACE, I-PLACE"
@@ -115,6 +126,7 @@ def test_labels_that_stand_for_nothing_are_dropped_and_counted(biobench, kept, f
 
 def test_a_model_with_bare_tags_begins_its_mentions(biobench, foreign):
     rename(foreign, {"B-Drug": "unused", "I-Drug": "Drug"})
+    prefer(foreign, 6)
     (row,) = biobench(*NER, "--json").ok().json()
     answers = predictions_of("results", "demo_ner", row["key"]).values()
     assert any(span.label == "Drug" for answer in answers for span in answer.spans)
