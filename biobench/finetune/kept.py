@@ -23,10 +23,9 @@ from biobench.finetune.prepare import Prepared
 from biobench.models.encoder import padded_inputs
 from biobench.models.heads import LinearHead
 from biobench.models.loading import Checkpoint, load_tokenizer
+from biobench.models.stored_head import HEAD_ABOUT, HEAD_FILE
 
 KEEPING = "--keep-model"
-HEAD_FILE, HEAD_ABOUT = "head.safetensors", "biobench_head.json"
-"""What is written with an encoder whose head the model library has no place for."""
 _ALIKE = 1e-3
 """Largest difference between logits that are the same, relative to their standard deviation."""
 _PROBES = 8

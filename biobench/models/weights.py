@@ -23,8 +23,11 @@ _LOADS = "the folder must load with AutoModel.from_pretrained"
 _MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
 
 
-def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
-    """The bare encoder (no head), in `dtype`, evaluation mode.
+def load_base(
+    checkpoint: Checkpoint, dtype: torch.dtype, classifier: Any = None
+) -> PreTrainedModel:
+    """The bare encoder (no head), in `dtype`, evaluation mode. classifier: the library's class that
+    loads it with its head instead.
 
     Raises ModelError; also where the files lack weights of the encoder, which the library would
     draw at random.
@@ -34,7 +37,7 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
         getattr(checkpoint.config, "architectures", None) or [""],
     )
     alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
-    loader: Any = AutoModelForTextEncoding if alone else AutoModel
+    loader: Any = classifier or (AutoModelForTextEncoding if alone else AutoModel)
     if checkpoint.shapes and not checkpoint.trust_remote_code:
         _check_shapes(checkpoint, loader)
     try:

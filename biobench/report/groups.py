@@ -15,7 +15,7 @@ from biobench.errors import StoreError
 from biobench.report.escape import plain
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.protocols import FROZEN, protocol_named_by
-from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.schema.record import ENGINE_VERSION, READY, RunRecord
 from biobench.stats import failed_runs
 from biobench.store import Brief, Store
 from biobench.store.statements import mark_of
@@ -78,7 +78,7 @@ class Variant:
         """In words, with commas."""
         parts = [
             f"weights {self.weights[:8]}" if self.weights else "",
-            "" if self.trained else "no training",
+            "" if self.trained else "ready-made",
             "validation only" if self.validation else "",
             self.track,
             "" if self.limit is None else f"limit {self.limit}",
@@ -119,7 +119,9 @@ class RunGroup:
     def condition(self) -> Condition:
         """What its runs share with those that they are compared with."""
         first = self.briefs[0]
-        return first.spec, first.data, first.limit, first.track, first.engine, first.split
+        # what was trained before is compared with any run of the papers' recipe
+        track = "fixed" if first.track == READY else first.track
+        return first.spec, first.data, first.limit, track, first.engine, first.split
 
     @property
     def is_full(self) -> bool:
@@ -261,7 +263,7 @@ def group_runs(
             weights=b.weights if len(weights[b.model, b.revision]) > 1 else "",
             trained=b.origin != "checkpoint",
             validation=b.split != "test",
-            track="" if b.track == "fixed" else b.track,
+            track="" if b.track in ("fixed", READY) else b.track,
             limit=b.limit,
             data=(b.source, b.data) if len(data[b.task]) > 1 else None,
             engine=None if b.engine == ENGINE_VERSION else b.engine,

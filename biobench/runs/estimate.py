@@ -15,6 +15,7 @@ from statistics import median
 from biobench.models.loading import load_tokenizer
 from biobench.runs.plan import Item, RunPlan
 from biobench.runs.provenance import device_name
+from biobench.schema.record import READY
 from biobench.store import Store
 
 _SAMPLE = 64
@@ -28,7 +29,8 @@ class Pace:
 
     def __init__(self, plan: RunPlan) -> None:
         self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        conditions = (device_name(plan.device), "run", plan.request.limit)
+        origin = "checkpoint" if plan.request.track == READY else "run"
+        conditions = (device_name(plan.device), origin, plan.request.limit)
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
         for brief in Store(plan.request.results_dir).briefs()[0]:
             length = read.get((brief.task, brief.spec))
@@ -86,6 +88,8 @@ def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
     documents = max(1, round(len(data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
         documents = min(documents, recipe.train_documents)
+    if item.track == READY:
+        return 0, 1, None, 0, documents
     if item.track != "frozen" and recipe.encoder == "trained":
         trials = len(recipe.grid) if item.track == "tuned" else 1
         return recipe.epochs or 1, recipe.batch_size, recipe.max_steps, trials, documents
@@ -113,6 +117,8 @@ def characters(item: Item) -> float:
     assert data is not None
     if item.track == "frozen" or item.task.loaded.spec.training.encoder == "frozen":
         return max(1.0, float(sum(read.values())))
+    if item.track == READY:
+        return max(1.0, float(read["test"]))
     _, batch, _, _, documents = _shape(item)
     epochs = steps_of(item) * batch / documents
     share = documents / max(1, len(data.train))

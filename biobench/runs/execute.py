@@ -29,6 +29,7 @@ from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.kept import save_finetuned
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.ready import answer, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
@@ -225,13 +226,22 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
     stopped = True  # only a run that was stopped is to be resumed
     try:
         reset_peak_memory(plan.device)
-        loaded = context.encoder(item.checkpoint, step)
-        prepared = context.prepared(item, step)
-        check_unchanged(item.checkpoint)
-        train = tuned if request.track == "tuned" else finetune
-        outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        if item.ready is None:
+            loaded = context.encoder(item.checkpoint, step)
+            prepared, parameters = context.prepared(item, step), loaded.parameters
+            check_unchanged(item.checkpoint)
+            train = tuned if request.track == "tuned" else finetune
+            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        else:
+            prepared = context.prepared(item, step)
+            head, matched = item.ready.head, item.ready.matched
+            network = load_ready(item.checkpoint, head, prepared, matched, plan.device)
+            parameters = sum(weights.numel() for weights in network.encoder.parameters())
+            check_unchanged(item.checkpoint)
+            lenient = item.ready.never_begins
+            outcome = answer(network, prepared, item.task.precision, step, lenient=lenient)
         wall = outcome.earlier_seconds + time.perf_counter() - began
-        record = _record(item, plan, loaded.parameters, prepared, outcome, wall)
+        record = _record(item, plan, parameters, prepared, outcome, wall)
         record = scored(record, prepared.test.documents, outcome.predictions, prepared.parts)
         model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions, claim)
@@ -312,9 +322,14 @@ def _record(
             fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train)
         )
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
+    model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.loaded.spec))
+    if item.ready is not None and item.ready.note:
+        model = model.model_copy(update={"notes": (*model.notes, item.ready.note)})
     return RunRecord(
         key=item.key,
-        model=item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.loaded.spec)),
+        model=model,
+        origin="run" if item.ready is None else "checkpoint",
+        label_map={} if item.ready is None else dict(item.ready.matched),
         seed=item.seed,
         resampling=resampling,
         split="validation" if request.no_test else "test",

@@ -36,7 +36,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 Executor = Literal["local", "ray"]
-Track = Literal["fixed", "tuned", "frozen"]
+Track = Literal["fixed", "tuned", "frozen", "ready"]
 Names = str | Path | Iterable[str | Path]
 
 
@@ -167,9 +167,16 @@ class RunRequest:
     track: Option[Track, Track] = Option(
         "fixed",
         "--track",
-        help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen "
-        "(a probe on the states "
-        "of an encoder that is not trained).",
+        help="fixed (the papers' recipe), tuned (the same few rates for every model), frozen "
+        "(a probe on the states of an encoder that is not trained), or ready (a checkpoint with a "
+        "head, as it is).",
+    )
+    label_map: Option[str | Path | None, str | None] = Option(
+        None,
+        "--label-map",
+        convert=_folder,
+        metavar="FILE",
+        help="With --track ready: YAML lines MODEL_LABEL: TASK_LABEL.",
     )
     fractions: Option[str | float | Iterable[float] | None, str | None] = Option(
         None,

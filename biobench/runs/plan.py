@@ -5,6 +5,7 @@ before.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,12 @@ from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import RunRequest, Track
+from biobench.runs.ready import Heads, ReadyHead, match_heads
 from biobench.runs.result import Reporter, RunName, RunResult, Status
 from biobench.runs.selection import seeds_of, select
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
-from biobench.schema.record import TaskIdentity
+from biobench.schema.record import READY, TaskIdentity
 from biobench.schema.source import SplitFoldFiles
 from biobench.schema.task import TaskSpec
 from biobench.store import Store, run_key
@@ -42,6 +44,8 @@ class Item:
     seed: int
     key: str
     track: Track = "fixed"
+    ready: ReadyHead | None = None
+    """With the track of that name: the checkpoint's own head."""
 
     @property
     def group(self) -> tuple[str, str, int]:
@@ -215,14 +219,35 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
     device = resolve_device(request.device)
     for entry in entries:
         entry.precision = resolve_precision(entry.loaded.spec.training.precision, device)
+    heads: Heads | None = None
+    if request.track == READY:
+        at_hand = [(entry.loaded, entry.data) for entry in entries if entry.data is not None]
+        heads, lines = match_heads(checkpoints, at_hand, request)
+        skipped = [*skipped, *lines]
     items = [
-        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request), request.track)
+        item
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
-        for seed in _seeds(request, entry)
+        for item in _items(checkpoint, entry, request, heads)
     ]
     return RunPlan(request, device, entries, checkpoints, items, skipped)
+
+
+def _items(
+    checkpoint: Checkpoint, entry: TaskEntry, request: RunRequest, heads: Heads | None
+) -> Iterator[Item]:
+    """A run a seed; none where the checkpoint's own head is asked for and does not answer the
+    task.
+    """
+    ready = None
+    if heads is not None:
+        ready = heads.get((checkpoint.hash, entry.id))
+        if ready is None:
+            return
+    for seed in _seeds(request, entry):
+        key = _key(checkpoint, entry, seed, request, ready)
+        yield Item(checkpoint, entry, seed, key, request.track, ready)
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
@@ -316,13 +341,21 @@ def task_fields(task: LoadedTask, data: TaskData, digest: str) -> dict[str, Any]
 def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     if entry.resampled is not None:
         return [entry.resampled.seed + entry.loaded.fold]
+    if request.track == READY:
+        return [0]
     seeds = seeds_of(entry.loaded, request)
     probe = entry.loaded.spec.probe if entry.loaded.spec.training.encoder == "frozen" else None
     # where nothing is trained every seed gives the same answers
     return seeds[:1] if request.seeds is None and probe is not None and not probe.trained else seeds
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
+def _key(
+    checkpoint: Checkpoint,
+    entry: TaskEntry,
+    seed: int,
+    request: RunRequest,
+    ready: ReadyHead | None = None,
+) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
     is_part = request.limit is not None or spec.training.train_fraction < 1
@@ -333,6 +366,8 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         protocol["fold"] = entry.loaded.fold
     if changes := changes_of(checkpoint, spec):
         protocol["checkpoint"] = changes
+    if ready is not None:
+        protocol["labels"] = [[label, ready.matched.get(label)] for label in ready.head.labels]
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,

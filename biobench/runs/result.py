@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from biobench.schema.record import RunRecord
+from biobench.schema.record import READY, RunRecord
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
@@ -88,7 +88,7 @@ def of_record(
         model=record.model.id,
         task=record.task.id,
         task_version=record.task.version,
-        seed=record.seed,
+        seed=None if record.track == READY else record.seed,
         status=status,
         reason=reason,
         key=record.key,

@@ -17,6 +17,7 @@ from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
+from biobench.schema.record import READY
 from biobench.schema.strict import FieldError
 from biobench.schema.task import parse_seeds
 
@@ -61,6 +62,23 @@ def _check_options(request: RunRequest) -> None:
     _check_ray(request)
     if request.protocol is not None:
         _check_recipe_is_free(request)
+    if request.track == READY:
+        _check_nothing_trains(request)
+    elif request.label_map is not None:
+        raise UsageError("--label-map goes with --track ready", hint="add it, or leave the map out")
+
+
+def _check_nothing_trains(request: RunRequest) -> None:
+    """No option asks for training, its seeds or its result."""
+    for option, is_given in (
+        ("--seeds", request.seeds is not None),
+        ("--keep-model", request.keep_model is not None),
+    ):
+        if is_given:
+            raise UsageError(
+                f"{option} does not go with --track ready, which trains nothing",
+                hint="leave it out",
+            )
 
 
 def _check_ray(request: RunRequest) -> None:

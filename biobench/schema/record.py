@@ -39,6 +39,8 @@ is.
 outside: the predictions were made elsewhere. No checkpoint is known, and nothing on training, cost
 and windows.
 """
+READY = "ready"
+"""The track of checkpoints that answer as they are."""
 YEARS = (2000, 2100)
 """A record's date lies between them."""
 
@@ -244,10 +246,10 @@ class RunRecord(Strict):
     (--no-test).
     """
     label_map: dict[Text, Text] = {}
-    """Of a checkpoint that answered as it is: which label of the task a label of its own stands
-    for, as declared.
+    """Of a checkpoint that answered as it is: which label or tag of the task a label of its own
+    stands for.
     """
-    track: Literal["fixed", "tuned", "frozen"] = "fixed"
+    track: Literal["fixed", "tuned", "frozen", "ready"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
     """The resolved spec fields that entered the key."""

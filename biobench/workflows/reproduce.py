@@ -216,6 +216,10 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
 
 def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
     """The fields that a repeated run adds. Raises BioBenchError where it cannot be made."""
+    if record.origin == "checkpoint":
+        raise UsageError(
+            "nothing was trained", hint="`biobench run --track ready --force` repeats it"
+        )
     if record.origin != "run":
         raise UsageError("its predictions were made elsewhere", hint="`biobench score` reads them")
     stored_answers = store.stored_predictions(record)[1]

@@ -13,7 +13,7 @@ from biobench.runs.options import Option, RunRequest, options
 
 PANELS = {
     "Selection": ("languages", "types", "tags"),
-    "Protocol": ("track", "fractions", "no_test", "keep_model", "gate"),
+    "Protocol": ("track", "label_map", "fractions", "no_test", "keep_model", "gate"),
     "Machine": (
         "device",
         "threads",

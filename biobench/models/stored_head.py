@@ -1,0 +1,130 @@
+"""The head that a checkpoint brings: its labels, and which of a task's outputs they stand for.
+
+Two layouts are read: a classification model of the library, which names its labels in its config,
+and an encoder with `head.safetensors`, as `--keep-model` writes it. Loads no torch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from biobench.errors import ModelError, UsageError
+from biobench.models.loading import Checkpoint
+from biobench.schema.training import Head
+
+HEAD_FILE, HEAD_ABOUT = "head.safetensors", "biobench_head.json"
+"""What is written with an encoder whose head the model library has no place for."""
+_CLASSIFIERS: dict[str, Literal["token", "sequence"]] = {
+    "ForTokenClassification": "token",
+    "ForSequenceClassification": "sequence",
+}
+"""End of a library class's name to what it classifies."""
+_LETTERS = {"B": "B-", "U": "B-", "S": "B-", "I": "I-", "E": "I-", "L": "I-"}
+"""Prefix of a tag, in IOB or in IOBES and BILOU, to that of IOB2."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHead:
+    """A checkpoint's head.
+
+    kind: as `head.kind` of a spec. labels: what its outputs mean. type, options: of the task that
+    it was fine-tuned on here, and its `head` there; None for a classification model of the library.
+    several: whether it decides each label by itself; None where the config does not say.
+    """
+
+    kind: Literal["token", "sequence", "span"]
+    labels: tuple[str, ...]
+    type: str | None = None
+    options: Head | None = None
+    several: bool | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """What a map may call its labels: by themselves, and without the prefix of a tag."""
+        return {*self.labels, *(_parted(label)[1] for label in self.labels)} - {""}
+
+    def matched(
+        self, outputs: Sequence[str], names: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """Label to the output of a task that it stands for; labels that stand for none are absent.
+
+        Equal names come first, then names that differ by case or by the prefix of a tag, then what
+        `names` says: a label, with or without its prefix, to a label or tag of the task. Raises
+        UsageError where both say something else.
+        """
+        names, matched = names or {}, {}
+        for label in self.labels:
+            prefix, entity = _parted(label) if self.kind == "token" else ("", label)
+            by_name = _find([label, prefix + entity], outputs)
+            target = names.get(label, names.get(entity))
+            by_map = None if target is None else _find([target, prefix + target], outputs)
+            if by_name is not None and by_map not in (None, by_name):
+                raise UsageError(
+                    f"--label-map gives '{label}' to '{target}', but the task has '{by_name}'",
+                    hint="leave it out of the map: equal names stand for each other",
+                )
+            output = by_name or by_map
+            if output is not None:
+                matched[label] = output
+        return matched
+
+
+def _parted(label: str) -> tuple[str, str]:
+    """A tag's prefix in IOB2 and its entity; a label without a prefix goes on with a mention."""
+    letter, dash, entity = label.partition("-")
+    if letter in _LETTERS and (entity or not dash):
+        return _LETTERS[letter], entity
+    return "I-", label
+
+
+def _find(spellings: Iterable[str], outputs: Sequence[str]) -> str | None:
+    """The output that the first possible spelling names: letter by letter, else whatever its case,
+    unless several do.
+    """
+    for spelling in spellings:
+        if spelling in outputs:
+            return spelling
+        alike = [name for name in outputs if name.casefold() == spelling.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+    return None
+
+
+def stored_head(checkpoint: Checkpoint) -> StoredHead:
+    """What a checkpoint says of its head. Raises ModelError where it has none."""
+    if (checkpoint.folder / HEAD_ABOUT).is_file() or (checkpoint.folder / HEAD_FILE).is_file():
+        return _kept_head(checkpoint)
+    config = checkpoint.config
+    architecture = str((getattr(config, "architectures", None) or ["nothing"])[0])
+    kind = next((k for end, k in _CLASSIFIERS.items() if architecture.endswith(end)), None)
+    if kind is None:
+        raise ModelError(
+            f"{checkpoint.id} has no classification head: its config names {architecture}",
+            hint="leave --track ready out to fine-tune it",
+            file=checkpoint.folder / "config.json",
+        )
+    problem = getattr(config, "problem_type", None)
+    several = None if problem is None else problem == "multi_label_classification"
+    labels = tuple(str(config.id2label[place]) for place in sorted(config.id2label))
+    return StoredHead(kind, labels, several=several)
+
+
+def _kept_head(checkpoint: Checkpoint) -> StoredHead:
+    """The head of a folder that `--keep-model` wrote."""
+    path = checkpoint.folder / HEAD_ABOUT
+    try:
+        about: dict[str, Any] = json.loads(path.read_bytes())
+        options = Head.model_validate(about["head"])
+        labels = tuple(str(label) for label in about["outputs"])
+        return StoredHead(options.kind, labels, str(about["kind"]), options)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+        raise ModelError(
+            f"does not describe the head in {HEAD_FILE}",
+            hint="give the whole folder that --keep-model wrote",
+            file=path,
+        ) from error
