@@ -20,9 +20,9 @@ class Remark(NamedTuple):
     """Something that a reader saw in a document and that a user should know."""
 
     finding: str
-    """As `biobench data verify` names it: ``dropped``, ``quotes``."""
+    """As `biobench data verify` names it: ``dropped``, ``quotes``, ``repeated``."""
     about: str
-    """A label, or a place in the file."""
+    """A label, an id, or a place in the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pydantic import field_validator
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.standoff import Mention, RawDocument, check_surface
-from biobench.schema.document import Document, Span
+from biobench.schema.document import Document, Remark, Span
 from biobench.schema.source import later, one_group
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
@@ -45,7 +45,7 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
 
     Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows
     have 4, or 5 with a remark (BioRED). A document that occurs twice with the same content is kept
-    once. Order: that of the file's documents.
+    once, with a remark. Order: that of the file's documents.
     """
     options = request.options
     for place in request.places():
@@ -62,26 +62,37 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
                     label = None if match is None else match[1]
                 if label is not None:
                     spans.add(Span(mention.start, mention.end, place.at(mention.line).label(label)))
-            yield place.at(raw.line).document(raw.id, raw.text, spans=tuple(sorted(spans)))
+            about = f"{raw.id}, {len(raw.mentions)} mentions"
+            yield place.at(raw.line).document(
+                raw.id,
+                raw.text,
+                spans=tuple(sorted(spans)),
+                remarks=(Remark("repeated", about),) * raw.repeats,
+            )
 
 
-def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
+def parse_pubtator(place: FileLine) -> list[RawDocument]:
     """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at
     its offsets.
     """
-    seen: dict[str, tuple[str, list[tuple[int, int, str]]]] = {}
+    documents: dict[str, RawDocument] = {}
     for filled, lines in groupby(read_lines(place.path), key=lambda line: bool(line[1].strip())):
         if not filled:
             continue
         raw = _document(place, list(lines))
-        content = (raw.text, [(m.start, m.end, m.label) for m in raw.mentions])
-        known = seen.setdefault(raw.id, content)
-        if known != content:
+        earlier = documents.setdefault(raw.id, raw)
+        if earlier is raw:
+            continue
+        if _content(earlier) != _content(raw):
             raise place.at(raw.line).bad(
                 "document {} occurs twice with different content", "keep one", raw.id
             )
-        if known is content:
-            yield raw
+        earlier.repeats += 1
+    return list(documents.values())
+
+
+def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
+    return raw.text, [(m.start, m.end, m.label) for m in raw.mentions]
 
 
 def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:

@@ -64,6 +64,8 @@ class RawDocument:
     line: int = 1
     group: str = ""
     """What its units belong to."""
+    repeats: int = 0
+    """How often it stands again in the file with the same content."""
 
 
 def squeezed(text: str) -> str:
