@@ -34,11 +34,7 @@ def texts(split: str) -> list[str]:
 def columns(split: str) -> dict[str, dict[str, Any]]:
     """Name of a shape to the columns of one of its splits."""
     mentions = [[{"start": 0, "end": 5, "label": n % 2}] for n in range(6)]
-    several = {
-        "start": [[0]] * 6,
-        "end": [[5]] * 6,
-        "label": [[n % 2] for n in range(6)],
-    }
+    several = [{"start": [0], "end": [5], "label": [n % 2]} for n in range(6)]
     return {
         "classes": {"text": texts(split), "label": [0, 1, 0, 1, 0, 1]},
         "tags": {
