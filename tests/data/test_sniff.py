@@ -132,6 +132,20 @@ def test_words_with_tags_in_rows_of_commas_are_refused(tmp_path):
         scaffold(path, "made")
 
 
+@pytest.mark.parametrize(
+    ("content", "refusal"),
+    [
+        ("", "is empty"),
+        ("__label__a pain, and cough\n__label__b fever, none\n" * 5, "fastText"),
+        ("urgent|pain, and cough\nroutine|fever, none\n" * 5, "cuts in two"),
+    ],
+)
+def test_shapes_that_no_reader_reads_are_refused_by_name(content, refusal, tmp_path):
+    path = in_one(tmp_path / "all.txt", content)
+    with pytest.raises(DataFormatError, match=rf"all\.txt:1: .*{refusal}"):
+        scaffold(path, "made")
+
+
 def test_a_ragged_line_of_a_token_file_is_named(tmp_path):
     content = "gout\tB-X\nis\tO\n\n" * 8 + "bad\tO\tline\n"
     with pytest.raises(DataFormatError, match=r"train\.tsv:25: the line has 3 fields"):
@@ -434,5 +448,5 @@ def test_a_folder_of_several_shapes_is_refused(tmp_path):
         scaffold(tmp_path / "mixed", "made")
     in_one(tmp_path / "both" / "train.csv", "text,label\n")
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "both" / "test.csv")
-    with pytest.raises(DataFormatError, match=r"is no parquet file, as test\.csv is"):
+    with pytest.raises(DataFormatError, match=r"is no parquet or Arrow file, as test\.csv is"):
         scaffold(tmp_path / "both", "made")
