@@ -12,7 +12,8 @@ from typing import cast
 from biobench.core.text import folded, runs, words
 from biobench.data.checks.similar import normalised
 from biobench.data.readers.base import ReaderOptions, Request
-from biobench.data.readers.files import decoded, parquet_rows
+from biobench.data.readers.files import decoded
+from biobench.data.readers.tables import table_rows
 from biobench.errors import DataFormatError, UsageError
 from biobench.schema.contamination import SplitOverlap
 from biobench.schema.document import Document
@@ -114,7 +115,7 @@ def _texts(file: Path) -> Iterator[str]:
         yield file.read_text(encoding="utf-8", errors="replace")
     elif file.suffix == ".parquet":
         request = Request(ReaderOptions(format="texts"), {"all": [file]}, cast(TaskSpec, None))
-        for row in parquet_rows(request, ["text"]):
+        for row in table_rows(request, ["text"]):
             yield str(row.values["text"] or "")
     else:
         with file.open("rb") as stream:  # a training text may be larger than the memory

@@ -22,7 +22,7 @@ class Remark(NamedTuple):
     finding: str
     """As `biobench data verify` names it: ``dropped``, ``quotes``, ``repeated``."""
     about: str
-    """A label, or a place in the file."""
+    """A label, an id, or a place in the file."""
 
 
 @dataclass(frozen=True, slots=True)

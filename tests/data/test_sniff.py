@@ -14,7 +14,6 @@ import pytest
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import Draft, scaffold
-from biobench.data.sniff import DataFiles, Wanted, sniff
 from biobench.errors import DataFormatError, UsageError
 
 Rows = list[dict[str, Any]]
@@ -130,6 +129,20 @@ def test_words_with_tags_in_rows_of_commas_are_refused(tmp_path):
     rows = "".join(f"{i},gout,B-X\n{i},is,O\n" for i in range(20))
     path = in_one(tmp_path / "words.csv", "sentence,word,label\n" + rows)
     with pytest.raises(DataFormatError, match=r"words\.csv:2: the rows are words with tags"):
+        scaffold(path, "made")
+
+
+@pytest.mark.parametrize(
+    ("content", "refusal"),
+    [
+        ("", "is empty"),
+        ("__label__a pain, and cough\n__label__b fever, none\n" * 5, "fastText"),
+        ("urgent|pain, and cough\nroutine|fever, none\n" * 5, "cuts in two"),
+    ],
+)
+def test_shapes_that_no_reader_reads_are_refused_by_name(content, refusal, tmp_path):
+    path = in_one(tmp_path / "all.txt", content)
+    with pytest.raises(DataFormatError, match=rf"all\.txt:1: .*{refusal}"):
         scaffold(path, "made")
 
 
@@ -435,27 +448,5 @@ def test_a_folder_of_several_shapes_is_refused(tmp_path):
         scaffold(tmp_path / "mixed", "made")
     in_one(tmp_path / "both" / "train.csv", "text,label\n")
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "both" / "test.csv")
-    with pytest.raises(DataFormatError, match=r"is no parquet file, as test\.csv is"):
+    with pytest.raises(DataFormatError, match=r"is no parquet or Arrow file, as test\.csv is"):
         scaffold(tmp_path / "both", "made")
-
-
-@pytest.mark.parametrize(
-    ("content", "message", "hint"),
-    [
-        ("", "is empty", "leave it out"),
-        (
-            "__label__flu cough\n__label__cold fever\n",
-            "labelled text of fastText",
-            "a tab and TEXT",
-        ),
-        ("flu|cough and fever\ncold|a runny nose\n", "two parts joined by |", "write a tab"),
-    ],
-)
-def test_a_foreign_shape_is_named_with_the_way_out(content, message, hint, tmp_path):
-    file = tmp_path / "train.txt"
-    file.write_text(content, encoding="utf-8")
-    with pytest.raises(DataFormatError) as caught:
-        sniff(DataFiles({"all": [file]}), Wanted())
-    assert message in str(caught.value)
-    assert str(file) in str(caught.value)
-    assert hint in caught.value.hint

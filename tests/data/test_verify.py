@@ -204,7 +204,7 @@ def test_damaged_training_text_is_refused_with_its_place(tmp_path):
         next(texts)
     assert caught.value.line == 2
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataFormatError, match="not a whole parquet file"):
+    with pytest.raises(DataFormatError, match="not a whole parquet or Arrow file"):
         list(corpus_texts(tmp_path / "b.parquet"))
 
 

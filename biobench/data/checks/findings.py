@@ -66,9 +66,7 @@ def audit_gold(
     Tasks that ask for a number have no labels that could lack a document, and concepts without a
     query are no mistake.
     """
-    read = [*_quotes(documents)]
-    repeated = _remarked(documents, "repeated")
-    read.append(("repeated", repeated, "documents that a file holds once more, read once"))
+    read = [*_remarked(documents)]
     if spec.is_ner:
         read += [*_dropped(documents), *_edges(documents)]
     if is_numeric(spec.type) or traits_of(spec.type).ranked:
@@ -175,15 +173,17 @@ def _edges(documents: Splits) -> Iterator[Cases]:
     yield "edges", [*cut, *blank], what if meant is None else f"{what}; {meant}"
 
 
-def _quotes(documents: Splits) -> Iterator[Cases]:
-    rows = _remarked(documents, "quotes")
-    yield "quotes", rows, "rows whose quoted field goes on over several lines"
+_REMARKED = {
+    "quotes": "rows whose quoted field goes on over several lines",
+    "repeated": "documents stand again in their file with the same content and are read once",
+}
+"""What readers remark on, and what there is of it."""
 
 
-def _remarked(documents: Splits, finding: str) -> list[str]:
-    """What the readers remarked of this kind, over all splits."""
+def _remarked(documents: Splits) -> Iterator[Cases]:
     remarks = [remark for name in SPLITS for d in documents[name] for remark in d.remarks]
-    return [remark.about for remark in remarks if remark.finding == finding]
+    for finding, meaning in _REMARKED.items():
+        yield finding, [r.about for r in remarks if r.finding == finding], meaning
 
 
 _TWINS = str.maketrans(

@@ -16,6 +16,7 @@ NO_TEXT = {
     b"7z\xbc\xaf": ("is a 7z archive, no text", _UNPACK),
     b"%PDF-": ("is a PDF, no text", "take the corpus's text files"),
     b"PAR1": ("is a parquet table, no text", "use `reader: {format: parquet, ...}`"),
+    b"\xff\xff\xff\xff": ("is an Arrow table, no text", "use `reader: {format: parquet, ...}`"),
     b"SQLite format 3": ("is a database, no text", "export the table as CSV in UTF-8"),
 }
 """First bytes of files that people take for text, what they are, and what to do."""

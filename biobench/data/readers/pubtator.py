@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -46,7 +45,7 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
 
     Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows
     have 4, or 5 with a remark (BioRED). A document that occurs twice with the same content is kept
-    once. Order: that of the file's documents.
+    once, with a remark. Order: that of the file's documents.
     """
     options = request.options
     for place in request.places():
@@ -63,16 +62,18 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
                     label = None if match is None else match[1]
                 if label is not None:
                     spans.add(Span(mention.start, mention.end, place.at(mention.line).label(label)))
-            remarks = tuple(Remark("repeated", raw.id) for _ in range(raw.repeats))
-            document = place.at(raw.line).document(
-                raw.id, raw.text, spans=tuple(sorted(spans)), remarks=remarks
+            about = f"{raw.id}, {len(raw.mentions)} mentions"
+            yield place.at(raw.line).document(
+                raw.id,
+                raw.text,
+                spans=tuple(sorted(spans)),
+                remarks=(Remark("repeated", about),) * raw.repeats,
             )
-            yield document
 
 
-def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
+def parse_pubtator(place: FileLine) -> list[RawDocument]:
     """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at
-    its offsets. A document that stands there twice is read once, and knows so.
+    its offsets.
     """
     documents: dict[str, RawDocument] = {}
     for filled, lines in groupby(read_lines(place.path), key=lambda line: bool(line[1].strip())):
@@ -86,8 +87,8 @@ def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
             raise place.at(raw.line).bad(
                 "document {} occurs twice with different content", "keep one", raw.id
             )
-        documents[raw.id] = replace(earlier, repeats=earlier.repeats + 1)
-    yield from documents.values()
+        earlier.repeats += 1
+    return list(documents.values())
 
 
 def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:

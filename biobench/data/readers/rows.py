@@ -18,12 +18,11 @@ from biobench.data.readers.files import (
     KEY,
     Layout,
     Separator,
-    class_names,
     delimited,
     json_rows,
     missing,
-    parquet_rows,
 )
+from biobench.data.readers.tables import class_names, table_rows
 from biobench.data.readers.tokens import tagged, tagged_row, tagging_of
 from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
@@ -293,7 +292,7 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
     """Rows of parquet files, in their order; positions in messages are row numbers from 1."""
     options, c = request.options, request.options.columns
     tagging, own_names = tagging_of(options), dict[Path, list[str]]()
-    for row in parquet_rows(request, [name for _, name in c if name is not None]):
+    for row in table_rows(request, [name for _, name in c if name is not None]):
         id = row.text(c.id, "id", row.number)
         group = row.text(c.group, "group", id)
         if options.group_pattern == "before_underscore":

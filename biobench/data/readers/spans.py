@@ -8,6 +8,7 @@ from typing import Any, Literal
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.files import DataRow, json_rows
 from biobench.data.readers.standoff import Overlap, Tokeniser, check_surface, finished
+from biobench.data.readers.tables import table_rows
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -16,7 +17,8 @@ class JsonSpansOptions(ReaderOptions):
     """Options of format `json_spans`."""
 
     format: Literal["json_spans"]
-    layout: Literal["list", "lines"] = "lines"
+    layout: Literal["list", "lines", "table"] = "lines"
+    """table: rows of parquet files, or of what `datasets` wrote to disk."""
     text: str = "text"
     spans: str = "spans"
     """Field with a list of mentions: objects, or [start, end, label] each."""
@@ -45,7 +47,12 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
     one that is named later is the last.
     """
     options = request.options
-    for row in json_rows(request, options.layout):
+    if options.layout == "table":
+        fields = (options.text, options.spans, options.id, options.group)
+        rows = table_rows(request, [name for name in fields if name is not None])
+    else:
+        rows = json_rows(request, options.layout)
+    for row in rows:
         text, mentions = row.value(options.text, "text"), row.value(options.spans, "mentions")
         if not isinstance(text, str) or not isinstance(mentions, list):
             what = f"'{options.text}' must be a text and '{options.spans}' a list"

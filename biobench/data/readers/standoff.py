@@ -65,7 +65,7 @@ class RawDocument:
     group: str = ""
     """What its units belong to."""
     repeats: int = 0
-    """How often its file holds it once more."""
+    """How often it stands again in the file with the same content."""
 
 
 def squeezed(text: str) -> str:

@@ -11,9 +11,9 @@ from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted
 from biobench.data.sniff.brat import brat_texts
 from biobench.data.sniff.chemprot import chemprot_tables
 from biobench.data.sniff.delimited import delimited_rows
-from biobench.data.sniff.foreign import foreign_lines
 from biobench.data.sniff.objects import json_objects, parquet_tables
 from biobench.data.sniff.pubtator import pubtator_blocks
+from biobench.data.sniff.refused import unread_lines
 from biobench.data.sniff.tokens import token_lines
 from biobench.data.sniff.trial import Attempt, attempt
 from biobench.data.sniff.xml import xml_documents
@@ -28,7 +28,7 @@ DETECTORS: tuple[Detector, ...] = (
     xml_documents,
     pubtator_blocks,
     chemprot_tables,
-    foreign_lines,
+    unread_lines,
     token_lines,
     delimited_rows,
 )

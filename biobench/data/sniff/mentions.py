@@ -17,14 +17,14 @@ _MOST = 0.9
 
 def mention_lists(table: Table, wanted: Wanted) -> list[Proposal]:
     """A field of mentions beside the longest text."""
-    if table.reader["format"] != "json" or not table.texts:
+    if table.reader["format"] not in ("json", "parquet") or not table.texts:
         return []
     text = wanted.text or max(table.texts, key=lambda name: sum(map(len, table.filled[name])))
     for name, lists in table.lists.items():
         mentions = [mention for mentions in lists for mention in mentions]
         fields = _fields(mentions)
         if fields is not None:
-            layout = {"layout": table.reader["layout"]}
+            layout = {"layout": table.reader.get("layout", "table")}
             reader = {"format": "json_spans", **layout, "text": text, "spans": name, **fields}
             return [
                 Proposal(

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from biobench.data.readers.base import FileLine, ReaderOptions
-from biobench.data.readers.files import class_names, json_rows, parquet_rows, read_text
+from biobench.data.readers.files import json_rows, read_text
+from biobench.data.readers.tables import class_names, is_table, table_rows
 from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal, Wanted
 from biobench.data.sniff.choices import questions
 from biobench.data.sniff.labelled import labelled_rows
@@ -14,30 +15,24 @@ from biobench.data.sniff.mentions import mention_lists
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.token_lists import token_lists
 
-PARQUET = b"PAR1"
 _ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Tables of the hub. Raises DataFormatError where some files are none."""
     places = corpus.places()
-    are_tables = [_begins(place, PARQUET) for place in places]
+    are_tables = [is_table(place.path) for place in places]
     if not any(are_tables):
         return []
     if not all(are_tables):
         other = places[are_tables.index(False)]
-        parquet = places[are_tables.index(True)].path.name
+        table_name = places[are_tables.index(True)].path.name
         hint = "bring all splits into one format, or give one data file"
-        raise other.bad(f"is no parquet file, as {parquet} is", hint)
+        raise other.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
     names = {place.path: class_names(place.path) for place in places}
-    table = Table({"format": "parquet"}, list(parquet_rows(request, ())), names)
+    table = Table({"format": "parquet"}, list(table_rows(request)), names)
     return _first_shape(table, wanted)
-
-
-def _begins(place: FileLine, magic: bytes) -> bool:
-    with place.path.open("rb") as stream:
-        return stream.read(len(magic)) == magic
 
 
 def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:

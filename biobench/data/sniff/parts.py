@@ -18,7 +18,8 @@ SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fro
 _NO_DATA = {".ann", ".conf", ".html", ".md", ".pdf", ".py", ".sha256", ".sh", ".yaml", ".yml"}
 """Endings of what lies beside data."""
 _NO_DATA_NAMES = re.compile(
-    r"(readme|licen[cs]e|changelog|citation|manifest|dataset_infos?)(?![a-z]).*", re.IGNORECASE
+    r"(readme|licen[cs]e|changelog|citation|manifest|dataset_(infos?|dict))(?![a-z]).*|state\.json",
+    re.IGNORECASE,
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """Of a name: `CDR_TrainingSet` is CDR, Training and Set."""

@@ -1,0 +1,98 @@
+"""What `datasets` writes, by `save_to_disk` or as parquet, becomes a task with the labels that its
+features name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.data.scaffold import scaffold
+from biobench.data.verify import verify
+from biobench.schema.document import Document
+
+SPLITS = ("train", "validation", "test")
+TOPICS = ClassLabel(names=["urgent", "routine", "other"])
+TAGS = ClassLabel(names=["O", "B-Disease", "I-Disease", "B-Drug", "I-Drug"])
+ENTITY = {
+    "start": Value("int32"),
+    "end": Value("int32"),
+    "label": ClassLabel(names=["Dis", "Drug"]),
+}
+
+
+def texts(split: str) -> list[str]:
+    return [f"Fever since day {n} of the {split} visit." for n in range(6)]
+
+
+def columns(split: str) -> dict[str, dict[str, Any]]:
+    """Name of a shape to the columns of one of its splits."""
+    mentions = [[{"start": 0, "end": 5, "label": n % 2}] for n in range(6)]
+    several = [{"start": [0], "end": [5], "label": [n % 2]} for n in range(6)]
+    return {
+        "classes": {"text": texts(split), "label": [0, 1, 0, 1, 0, 1]},
+        "tags": {
+            "tokens": [["Hay", "fever", "or", f"{split}{n}"] for n in range(6)],
+            "ner_tags": [[1, 2, 0, 3]] * 6,
+        },
+        "entities": {"text": texts(split), "entities": mentions},
+        "entity_lists": {"text": texts(split), "entities": several},
+        "several": {"text": texts(split), "labels": [[0, 1], [1], [0], [0, 1], [1], [0]]},
+        "strings": {"text": texts(split), "label": ["a", "b", "a", "b", "a", "b"]},
+    }
+
+
+FEATURES = {
+    "classes": Features(text=Value("string"), label=TOPICS),
+    "tags": Features(tokens=List(Value("string")), ner_tags=List(TAGS)),
+    "entities": Features(text=Value("string"), entities=List(ENTITY)),
+    "entity_lists": Features(text=Value("string"), entities=datasets.Sequence(ENTITY)),
+    "several": Features(text=Value("string"), labels=List(TOPICS)),
+    "strings": Features(text=Value("string"), label=Value("string")),
+}
+RIGHT: dict[str, tuple[str, list[str]]] = {
+    "classes": ("single_label", ["urgent", "routine"]),
+    "tags": ("token_ner", ["Hay fever/Disease", "test0/Drug"]),
+    "entities": ("span_ner", ["Fever/Dis"]),
+    "entity_lists": ("span_ner", ["Fever/Dis"]),
+    "several": ("multi_label", ["urgent", "routine"]),
+    "strings": ("single_label", ["a", "b"]),
+}
+"""Type, and what the first test document, or of `classes` and `strings` the first two, has."""
+
+
+def gold(document: Document) -> list[str]:
+    mentions = [f"{document.text[s.start : s.end]}/{s.label}" for s in document.spans]
+    return [*document.labels, *mentions]
+
+
+@pytest.mark.parametrize("written", ["disk", "parquet"])
+@pytest.mark.parametrize("shape", FEATURES)
+def test_the_features_say_type_and_labels(shape: str, written: str, tmp_path: Path) -> None:
+    parts = {
+        split: Dataset.from_dict(columns(split)[shape], features=FEATURES[shape])
+        for split in SPLITS
+    }
+    folder = tmp_path / "corpus"
+    if written == "disk":
+        DatasetDict(parts).save_to_disk(folder, num_shards=dict.fromkeys(SPLITS, 2))
+    else:
+        folder.mkdir()
+        for split, rows in parts.items():
+            rows.to_parquet(folder / f"{split}.parquet")
+    spec = tmp_path / "made.yaml"
+    spec.write_text(scaffold(folder, "made").text, encoding="utf-8")
+    task = load_task(spec)
+    test = load_data(task, tmp_path).test
+    kind, right = RIGHT[shape]
+    assert task.spec.type == kind
+    assert [label for document in test for label in gold(document)][: len(right)] == right
+    checked = verify(task, tmp_path)
+    assert {name: checked.counts[name]["documents"] for name in SPLITS} == dict.fromkeys(SPLITS, 6)
+    assert not checked.problems
