@@ -21,6 +21,8 @@ Repository = Annotated[
 ]
 
 
+_EXPORTS = "model-card, eval-results, eval-yaml, every-eval-ever or bibtex."
+
 results = typer.Typer(
     help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True
 )
@@ -154,9 +156,7 @@ def push(
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model as the report names it.")],
     *,
-    format_: Annotated[
-        str, typer.Option("--format", help="model-card, eval-results, every-eval-ever or bibtex.")
-    ] = "model-card",
+    format_: Annotated[str, typer.Option("--format", help=_EXPORTS)] = "model-card",
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="eval-results: the benchmark's hub dataset.")
     ] = None,

@@ -28,13 +28,8 @@ from biobench.schema.kind import has_f1, traits_of
 from biobench.schema.strict import suggest
 from biobench.version import __version__
 
-Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex"]
+Format = Literal["model-card", "eval-results", "eval-yaml", "every-eval-ever", "bibtex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-BENCHMARK = "biobench/biobench"
-"""Dataset repository that stands for the benchmark on the hub unless another is named. The hub
-shows result files for datasets that are registered as benchmarks (with an `eval.yaml` that lists
-the task ids).
-"""
 
 
 def export(
@@ -44,7 +39,8 @@ def export(
 
     model-card: YAML head with a `model-index`, and a table, to be put into a README.md.
     eval-results: a file for `.eval_results/`; dataset: the benchmark's dataset repository on the
-    hub. every-eval-ever: JSON.
+    hub, without which each task's own is named. eval-yaml: `eval.yaml` of such a repository, with
+    the tasks of the model. every-eval-ever: JSON.
     bibtex: the works that the tasks cite.
     Raises UsageError for an unknown model or format.
     """
@@ -61,11 +57,30 @@ def export(
         return bibtex(result.info for result in of_model)
     if format == "every-eval-ever":
         return every_eval_ever(name, of_model)
-    return (
-        _model_card(name, of_model)
-        if format == "model-card"
-        else _eval_results(of_model, dataset or BENCHMARK)
+    if format == "eval-yaml":
+        return _eval_yaml(of_model)
+    if format == "model-card":
+        return _model_card(name, of_model)
+    return _eval_results(of_model, dataset)
+
+
+def _eval_yaml(results: Sequence[TaskResult]) -> str:
+    """What the page of a benchmark's dataset repository needs; the ids are those of result
+    files."""
+    declared = {
+        "name": "BioBench",
+        "description": "Biomedical encoders, fine-tuned over several seeds.",
+        "evaluation_framework": "biobench",
+        "tasks": [
+            {"id": result.info.id, "config": result.info.id, "split": "test"} for result in results
+        ],
+    }
+    head = (
+        "# eval.yaml of the benchmark's dataset repository, with a configuration a task. The hub "
+        "lists it on request,\n"
+        "# once it knows the evaluation framework.\n"
     )
+    return head + yaml.safe_dump(declared, sort_keys=False, allow_unicode=True, width=1_000)
 
 
 def _model_card(model: str, results: Sequence[TaskResult]) -> str:
@@ -122,10 +137,16 @@ def _table_line(result: TaskResult) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _eval_results(results: Sequence[TaskResult], dataset: str) -> str:
+def _eval_results(results: Sequence[TaskResult], dataset: str | None) -> str:
     entries = []
     for result in results:
         record, row = result.group.records[0], result.rows[0]
+        repository = dataset or result.hub_repo
+        if repository is None:
+            raise UsageError(
+                f"the data of {result.info.id} are in no dataset repository of the hub",
+                hint="name the benchmark's with --dataset ORGANISATION/NAME",
+            )
         score = f"{NAMES[row.metric]}, {seeds_words(row)}"
         if row.low is not None and row.high is not None:
             score += f", 95% {100 * row.low:.1f} to {100 * row.high:.1f}"
@@ -134,7 +155,7 @@ def _eval_results(results: Sequence[TaskResult], dataset: str) -> str:
             score += f"; {NAMES['macro_f1']} {100 * macro.mean:.1f}"
         entries.append(
             EvalResultEntry(
-                dataset_id=dataset,
+                dataset_id=repository,
                 task_id=result.info.id,
                 value=round(100 * row.mean, 2),
                 date=result.date[:10],

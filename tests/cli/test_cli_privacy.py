@@ -92,7 +92,7 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private, bioben
         )
     assert silent(biobench("rescore", results, data)).status == 0
     assert silent(biobench("status", results)).status == 0
-    silent(biobench("export one --format eval-results", results))
+    silent(biobench("export one --format eval-results --dataset org/bench", results))
     assert "4 runs packed" in silent(biobench("submit one", results, "--out pack")).out
     silent(biobench("verify-submission pack", data))
     assert list(private.glob("results/runs/own_*/*.parquet"))

@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
-from biobench.export.formats import BENCHMARK, FORMATS, export
+from biobench.export.formats import FORMATS, export
 from biobench.report.tasks import shipped
 from tests.helpers.report_make import save_run, save_runs
 
@@ -102,12 +102,21 @@ def test_the_hub_reads_the_result_file(results):
     assert re.match(score, notes["bc5cdr"]), "the published average, and macro F1 beside it"
 
 
-def test_the_benchmark_has_a_name_of_its_own_and_another_can_be_given(results):
-    entries = parse_eval_result_entries(yaml.safe_load(export("org/tiny", "eval-results", results)))
-    assert {e.dataset_id for e in entries} == {BENCHMARK}
+def test_tasks_outside_the_hub_need_the_benchmarks_repository_named(results):
+    with pytest.raises(UsageError, match="in no dataset repository of the hub"):
+        export("org/tiny", "eval-results", results)
     for wrong in ("nowhere", "a/b/c", "a b/c", "x: y/z", "../x"):
         with pytest.raises(UsageError, match="not a dataset repository"):
             export("org/tiny", "eval-results", results, dataset=wrong)
+
+
+def test_the_page_of_a_benchmark_lists_the_ids_of_the_result_file(results):
+    declared = yaml.safe_load(export("org/tiny", "eval-yaml", results))
+    assert set(declared) == {"name", "description", "evaluation_framework", "tasks"}
+    written = yaml.safe_load(export("org/tiny", "eval-results", results, dataset="org/biobench"))
+    ids = [entry.task_id for entry in parse_eval_result_entries(written)]
+    expected = [{"id": task, "config": task, "split": "test"} for task in ids]
+    assert declared["tasks"] == expected
 
 
 def test_every_eval_ever_holds_what_its_schema_asks(results):
@@ -188,7 +197,9 @@ def test_no_name_breaks_out_of_any_format(tmp_path, name):
     assert len(card.data.eval_results) == 3
     assert isinstance(card.data.model_name, str)
     assert "\n" not in card.data.model_name
-    entries = parse_eval_result_entries(yaml.safe_load(export(name, "eval-results", tmp_path)))
+    entries = parse_eval_result_entries(
+        yaml.safe_load(export(name, "eval-results", tmp_path, dataset="org/biobench"))
+    )
     assert [e.task_id for e in entries] == ["gad"]
     document = json.loads(export(name, "every-eval-ever", tmp_path))
     jsonschema.validate(document, SCHEMA)

@@ -196,7 +196,7 @@ def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     nobody, sent, file, whole, table, gone = command.several(
         (*export, "org/first"),
         ("token=writer", *export, "org/first"),
-        ("token=writer", *export, "org/first", "--format eval-results"),
+        ("token=writer", *export, "org/first", "--format eval-results --dataset org/bench"),
         ("token=writer", *export, "org/bare"),
         (*export, "org/first", "--format bibtex"),
         ("token=writer", *export, "org/gone"),
