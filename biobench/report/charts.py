@@ -203,7 +203,7 @@ def parts(rows: Sequence[Mapping[str, Any]], by: str, mark: str, ink: str = INK)
         .encode(
             x=x,
             y=y,
-            color=colour.legend(orient="top", title=None),
+            color=colour.legend(orient="top", title=None, columns=2, labelLimit=260),
             shape=shape,
             tooltip=tips,
         )
