@@ -83,7 +83,18 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the rows."""
     if any(r.status == "planned" for r in results):
         return _plan_cells(results)
-    return _columns([_cells(result) for result in results])
+    has_settings = len({settings_of(result) for result in results}) > 1
+    # macro F1 has a column of its own
+    has_score = any(result.headline != "macro_f1" for result in results if result.is_scored)
+    rows = []
+    for result in results:
+        row = _cells(result)
+        if not has_settings:
+            del row["settings"]
+        if not has_score:
+            del row["score"]
+        rows.append(row)
+    return _columns(rows)
 
 
 def _columns(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
@@ -102,11 +113,11 @@ def _cells(result: RunResult) -> dict[str, str]:
         "model": result.model,
         "task": result.task,
         "seed": "" if result.seed is None else str(result.seed),
+        "settings": settings_of(result),
         "status": result.status,
         "score": score,
         "macro": percent(scores.get("macro_f1")),
         "micro": percent(scores.get("micro_f1")),
-        "weighted": percent(scores.get("weighted_f1")),
         "seconds": seconds,
         "cut": str(result.truncated_documents or _DASH),
         "lost": str(result.lost_gold or _DASH),
@@ -176,7 +187,9 @@ def settings_of(result: RunResult) -> str:
         settings.append(f"{protocol} protocol")
     else:
         implied = FROZEN if result.track == "frozen" else ()
-        settings += [text for text in result.overrides if text not in implied]
+        for text in result.overrides:
+            if text not in implied:
+                settings.append(text.replace("training.train_fraction=", "fraction "))
     return ", ".join(settings)
 
 
@@ -209,14 +222,16 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _means(scored: Sequence[RunResult]) -> Iterator[str]:
-    """A line for each model and task with several runs, or with one below a baseline."""
-    groups: dict[tuple[str, str, str], list[RunResult]] = {}
+    """A line for each model, task and settings with several runs, or with one below a baseline."""
+    groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in scored:
-        groups.setdefault((r.weights, r.model, r.task), []).append(r)
-    for (_, model, task), runs in groups.items():
+        groups.setdefault((r.weights, r.model, r.task, settings_of(r)), []).append(r)
+    has_settings = len({settings for *_, settings in groups}) > 1
+    for (_, model, task, settings), runs in groups.items():
         baseline = _below_baseline(runs)
         if len(runs) > 1 or baseline:
-            yield f"{model} on {task}: {_mean(runs)}{baseline}"
+            about = f" ({settings or 'all'})" if has_settings else ""
+            yield f"{model} on {task}{about}: {_mean(runs)}{baseline}"
 
 
 def _below_baseline(runs: Sequence[RunResult]) -> str:
