@@ -72,6 +72,7 @@ def _check_nothing_trains(request: RunRequest) -> None:
     """No option asks for training, its seeds or its result."""
     for option, is_given in (
         ("--seeds", request.seeds is not None),
+        ("--fractions", request.fractions is not None),
         ("--keep-model", request.keep_model is not None),
     ):
         if is_given:

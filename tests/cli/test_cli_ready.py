@@ -164,6 +164,12 @@ def test_where_nothing_can_be_answered_one_line_says_why(biobench, foreign, kept
     assert "--seeds does not go" in biobench(*NER, "--seeds", "1").refusal()
 
 
+@pytest.mark.parametrize("option", ["--seeds 1", "--fractions 0.5", "--keep-model kept"])
+def test_what_asks_for_training_does_not_go_with_it(biobench, foreign, option):
+    said = biobench(*NER, option).refusal()
+    assert f"{option.split()[0]} does not go with --track ready" in said
+
+
 def test_every_reader_of_results_takes_a_ready_made_row(biobench, kept):
     folder = kept["demo_topic"].folder
     base = ("--task", "demo_topic", *OPTIONS, "--json")
