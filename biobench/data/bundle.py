@@ -79,24 +79,24 @@ def bundle(
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
-        what = f"cannot write {target}: {error.strerror or error}"
-        raise UsageError(what, hint="check the disk and the folder") from None
+        message = f"cannot write {target}: {error.strerror or error}"
+        raise UsageError(message, hint="check the disk and the folder") from None
     return result
 
 
 def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[str, Path]:
     """A task's spec and files by their names in the archive. Raises DataUnavailableError."""
     if task.spec.access == "agreement" and not include_agreement:
-        what = (
+        message = (
             "its data is under an agreement (say --include-agreement if the receiver may hold it)"
         )
-        raise DataUnavailableError(what, hint="", access="agreement")
-    place = choose(task, folder)
+        raise DataUnavailableError(message, hint="", access="agreement")
+    location = choose(task, folder)
     paths = {f"tasks/{task.path.name}": task.path}
-    splits = task.spec.splits_of(place.source)
+    splits = task.spec.splits_of(location.source)
     if isinstance(splits, SplitIds):
         paths[f"tasks/{splits.ids_file}"] = ids_path(splits, task.folder)
-    resampled = task.spec.resampled(place.source)
+    resampled = task.spec.resampled(location.source)
     for fold in range(1 if resampled is None else resampled.fold_files):
         files = files_of(choose(replace(task, fold=fold), folder))
         paths |= {f"data/{path.relative_to(folder).as_posix()}": path for path in files}

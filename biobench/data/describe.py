@@ -85,7 +85,7 @@ def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) 
     return Validation(
         task=task.id,
         path=str(task.path),
-        source=read.place.source.id,
+        source=read.location.source.id,
         labels=list(read.labels),
         counts=read.counts,
         unexpressed=read.unexpressed,
@@ -129,8 +129,8 @@ def describe(
     return result | {
         "data": {
             "state": "ready",
-            "source": read.place.source.id,
-            "folder": str(read.place.folder),
+            "source": read.location.source.id,
+            "folder": str(read.location.folder),
         },
         "labels": list(read.labels),
         "counts": read.counts,

@@ -48,20 +48,20 @@ def download(
                 break
             except urllib.error.HTTPError as error:
                 error.close()
-                what, final = (
+                message, final = (
                     f"the server answers {error.code} {error.reason}",
                     error.code not in _AGAIN,
                 )
                 if error.code == 416:
                     part.unlink(missing_ok=True)
             except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-                what, final = (
+                message, final = (
                     f"cannot be downloaded ({getattr(error, 'reason', None) or error})",
                     False,
                 )
             if final or attempt == _TRIES:
                 raise DataUnavailableError(
-                    f"{url}: {what}", hint="check the address and the network, and fetch again"
+                    f"{url}: {message}", hint="check the address and the network, and fetch again"
                 )
             time.sleep(attempt)
         if sha256 is not None and (digest := file_hash(part)) != sha256:
@@ -85,8 +85,8 @@ def not_written(error: OSError, folder: Path) -> DataUnavailableError:
         return DataUnavailableError(
             f"the disk of {folder} is full", hint="free some space, or use another --data-dir"
         )
-    what = f"{error.filename or folder}: {error.strerror or error}"
-    return DataUnavailableError(what, hint="check the folder's permissions")
+    message = f"{error.filename or folder}: {error.strerror or error}"
+    return DataUnavailableError(message, hint="check the folder's permissions")
 
 
 def _receive(url: str, part: Path, progress: Progress | None) -> None:

@@ -67,9 +67,9 @@ def fetch(
         )
     source = preferred(task) if source_id is None else known[source_id]
     result = Fetched(task.id, source.id, str(folder / source.folder))
-    place = locate(source, folder)
+    location = locate(source, folder)
     work = folder / WORK
-    if place.complete:
+    if location.complete:
         if work.is_dir():
             with (
                 suppress(OSError),
@@ -98,9 +98,9 @@ def fetch(
         raise not_written(error, folder) from None
     lacking = locate(source, folder).missing
     if lacking:
-        what = f"task {task.id}: '{lacking[0]}' is not among what was downloaded"
+        message = f"task {task.id}: '{lacking[0]}' is not among what was downloaded"
         hint = f"look into {folder / source.folder}; the release may be laid out differently"
-        raise DataFormatError(what, hint=hint, file=task.path)
+        raise DataFormatError(message, hint=hint, file=task.path)
     return result
 
 
@@ -142,8 +142,8 @@ def _fetch_url(
                         name=item.url,
                     )
             except client_errors() as error:
-                what, hint = explain(error, inside[1], "dataset", inside[2])
-                raise DataUnavailableError(f"{item.url}: {what}", hint=hint) from error
+                message, hint = explain(error, inside[1], "dataset", inside[2])
+                raise DataUnavailableError(f"{item.url}: {message}", hint=hint) from error
             result.notes.append("only the members were read; the archive's hash was not checked")
         else:
             key = hashlib.sha256(item.url.encode()).hexdigest()[:16]
@@ -199,9 +199,9 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
         )
         snapshot = Path(patiently(lambda: take(hub.repo)))
     except client_errors() as error:
-        what, hint = explain(error, hub.repo, "dataset", hub.revision)
+        message, hint = explain(error, hub.repo, "dataset", hub.revision)
         raise DataUnavailableError(
-            f"{repository}: {what}", hint=f"{hint}; or use another source"
+            f"{repository}: {message}", hint=f"{hint}; or use another source"
         ) from error
     with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
         for path in (p for p in snapshot.rglob("*") if p.is_file()):

@@ -25,22 +25,22 @@ def apply_rule(
     if isinstance(rule, CollectedLabels):
         labels = tuple(sorted({label for d in documents for label in d.labels}))
         if len(labels) != rule.collected:
-            what = (
+            message = (
                 f"the data holds {len(labels)} labels, the spec says labels.collected: "
                 f"{rule.collected}"
             )
             hint = "this is another version of the data, or its label column holds combinations"
-            raise DataFormatError(what, hint=hint)
+            raise DataFormatError(message, hint=hint)
     else:
         # The labels in most documents; ties by first appearance, then by code.
         frequency = Counter(
             label for d in sorted(documents, key=lambda d: d.id) for label in sorted(set(d.labels))
         )
         if len(frequency) < rule.top_k:
-            what = (
+            message = (
                 f"the data holds {len(frequency)} codes, the spec keeps labels.top_k: {rule.top_k}"
             )
-            raise DataFormatError(what, hint="check the reader's code options, or lower top_k")
+            raise DataFormatError(message, hint="check the reader's code options, or lower top_k")
         labels = tuple(sorted(label for label, _ in frequency.most_common(rule.top_k)))
     ordered = [
         replace(d, labels=tuple(label for label in labels if label in d.labels)) for d in documents

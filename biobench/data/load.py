@@ -50,27 +50,27 @@ def load_folds(
     `hash` is of all splits together, so that the runs of one protocol name the same data.
     """
     folder = data_folder(data_dir)
-    place = choose(task, folder)
-    parts, digest = hashed_parts(task, place, folder)
-    if place.source.expect not in (None, digest):
-        what = (
+    location = choose(task, folder)
+    parts, digest = hashed_parts(task, location, folder)
+    if location.source.expect not in (None, digest):
+        message = (
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected "
-            f"{place.source.expect})"
+            f"{location.source.expect})"
         )
         hint = "fetch the release that the spec names; or change `expect` where this data is meant"
-        raise DataFormatError(what, hint=hint, file=task.path)
+        raise DataFormatError(message, hint=hint, file=task.path)
     result = []
     for fold, (labels, documents) in enumerate(parts):
-        full = counted(replace(task, fold=fold), place, labels, documents)
+        full = counted(replace(task, fold=fold), location, labels, documents)
         numeric = get_kind(task.spec.type).numeric
         result.append(
             TaskData(
                 documents=documents if limit is None else limited(documents, limit),
                 gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
                 labels=labels,
-                source=place.source.id,
+                source=location.source.id,
                 hash=digest,
-                decode=str(getattr(task.options[place.source.id], "decode", "strict")),
+                decode=str(getattr(task.options[location.source.id], "decode", "strict")),
                 unexpressed=full.unexpressed,
                 count_problems=full.problems,
             )
@@ -88,21 +88,23 @@ Part = tuple[tuple[str, ...], dict[str, list[Document]]]
 """Labels in order, and all documents by split."""
 
 
-def hashed_parts(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> tuple[list[Part], str]:
+def hashed_parts(
+    task: LoadedTask, location: LocatedFiles, data_dir: Path
+) -> tuple[list[Part], str]:
     """What a source holds, once for each of the splits that the spec asks for, and the data hash of
     them together.
 
     Raises DataUnavailableError where the files of a further split are not there, and
     DataFormatError.
     """
-    resampled = task.spec.resampled(place.source)
+    resampled = task.spec.resampled(location.source)
     if resampled is None:
-        parts = [read_source(task, place)]
+        parts = [read_source(task, location)]
     else:
         folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
         parts = [read_source(fold, choose(fold, data_dir)) for fold in folds]
     digests = [
-        documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
+        documents_hash((d for name in SPLITS for d in documents[name]), location.source.id)
         for _, documents in parts
     ]
     return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
@@ -111,7 +113,7 @@ def hashed_parts(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> tuple
 class CountedSource(NamedTuple):
     """One source of a task, read whole and counted."""
 
-    place: LocatedFiles
+    location: LocatedFiles
     labels: tuple[str, ...]
     documents: dict[str, list[Document]]
     counts: dict[str, dict[str, int]]
@@ -123,23 +125,23 @@ class CountedSource(NamedTuple):
 
 def counted(
     task: LoadedTask,
-    place: LocatedFiles,
+    location: LocatedFiles,
     labels: tuple[str, ...],
     documents: dict[str, list[Document]],
 ) -> CountedSource:
     """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
-    problems = compare_counts(task.spec, counts, place.source.id) if task.fold == 0 else []
+    problems = compare_counts(task.spec, counts, location.source.id) if task.fold == 0 else []
     return CountedSource(
-        place, labels, documents, counts, count_unexpressed(documents, labels), problems
+        location, labels, documents, counts, count_unexpressed(documents, labels), problems
     )
 
 
 def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource:
     """The first source at hand, read and counted. Raises as `load_data`, whatever the counts
     are."""
-    place = choose(task, data_folder(data_dir))
-    return counted(task, place, *read_source(task, place))
+    location = choose(task, data_folder(data_dir))
+    return counted(task, location, *read_source(task, location))
 
 
 def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
@@ -160,26 +162,26 @@ def without_test(data: TaskData) -> TaskData:
     return replace(data, documents=documents, gold_labels=_with_gold(data.labels, data.validation))
 
 
-def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
+def read_source(task: LoadedTask, location: LocatedFiles) -> Part:
     """(labels in order, all documents by split) of one source. Raises DataFormatError."""
-    options, redact = task.options[place.source.id], task.spec.access == "agreement"
-    request = Request(options, place.files, task.spec, redact, original=place.original)
+    options, redact = task.options[location.source.id], task.spec.access == "agreement"
+    request = Request(options, location.files, task.spec, redact, original=location.original)
     read = get_reader(options.format).read
     labels, every = apply_rule(task.spec.labels, list(_checked(request, read(request))))
     with withholding(redact):
-        split = assign_splits(every, task.spec.splits_of(place.source), task.folder)
+        split = assign_splits(every, task.spec.splits_of(location.source), task.folder)
     documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:
-            files = [*place.files.get(name, ()), *place.files.get("all", ())]
+            files = [*location.files.get(name, ()), *location.files.get("all", ())]
             file = files[0] if files else None
-            what, hint = (
+            message, hint = (
                 f"task {task.id}: split '{name}' is empty",
                 "check the file and `files`, or set `splits`",
             )
-            raise DataFormatError(what, hint=hint, file=file, line=1 if file else None)
+            raise DataFormatError(message, hint=hint, file=file, line=1 if file else None)
     if not any(d.spans or d.labels for d in documents["test"]):
-        what = (
+        message = (
             f"task {task.id}: no document of the test split has a "
             f"{'mention' if task.spec.is_ner else 'label'}"
         )
@@ -188,7 +190,7 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
             "another split"
         )
         file = Path(documents["test"][0].origin.rpartition(":")[0] or "generated data")
-        raise DataFormatError(what, hint=hint, file=file)
+        raise DataFormatError(message, hint=hint, file=file)
     return labels, documents
 
 
@@ -203,7 +205,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         file, _, line = d.origin.rpartition(":")
         numbered = line.isdecimal()
         path = Path(file if numbered else d.origin or "generated data")
-        place = FileLine(request, d.split, path, int(line) if numbered else None)
+        location = FileLine(request, d.split, path, int(line) if numbered else None)
         if d.id in seen:
             hint = "ids must be unique in the task"
             if hasattr(request.options, "ids"):
@@ -212,18 +214,18 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
                     "split_and_name`, "
                 )
                 hint += "and if a document is repeated, `reader.ids: repeated`"
-            raise place.bad("document id {} occurs twice", hint, d.id)
+            raise location.bad("document id {} occurs twice", hint, d.id)
         seen.add(d.id)
-        _check_text(place, d)
+        _check_text(location, d)
         for span in d.spans:
             if not 0 <= span.start < span.end <= len(d.text):
-                raise place.bad(
+                raise location.bad(
                     f"span {span.start}-{span.end} leaves the text (length {len(d.text)})",
                     "check offsets",
                 )
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
-                raise place.bad(
+                raise location.bad(
                     "{} is not a label of the task", "check `labels` and the reader's map", label
                 )
         if not (d.text if kind.tagged else d.reading).strip():
@@ -237,25 +239,25 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
                     *(way for name, way in ways.items() if hasattr(request.options, name)),
                 ]
             )
-            raise place.bad("document {} has no text", hint, d.id)
+            raise location.bad("document {} has no text", hint, d.id)
         if kind.tagged and not d.tokens:
-            raise place.bad(
+            raise location.bad(
                 "document {} has no tokens",
                 f"{spec.type} needs a token format, or `reader.tokens`",
                 d.id,
             )
         if kind.single and len(d.labels) != 1:
-            raise place.bad(
+            raise location.bad(
                 f"{len(d.labels)} labels in a single-label task", "each document needs exactly one"
             )
         problem = kind.problem(spec, d)
         if problem is not None:
-            raise place.bad(*problem)
+            raise location.bad(*problem)
         spans = tuple(sorted(set(d.spans)))
         yield kind.labelled(d if spans == d.spans else replace(d, spans=spans))
 
 
-def _check_text(place: FileLine, document: Document) -> None:
+def _check_text(location: FileLine, document: Document) -> None:
     """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a
     surrogate pair.
     """
@@ -268,9 +270,11 @@ def _check_text(place: FileLine, document: Document) -> None:
     labels = {*document.labels, *(span.label for span in document.spans)}
     for name, text in (*named.items(), *(("label", label) for label in sorted(labels))):
         if (wrong := _NO_TEXT.search(text)) is not None:
-            what = "a NUL character" if wrong[0] == "\0" else "half of a surrogate pair"
+            message = "a NUL character" if wrong[0] == "\0" else "half of a surrogate pair"
             hint = "remove it; text that was cut or written in another encoding has such"
-            raise place.bad(f"the document's {name} has {what} at character {wrong.start()}", hint)
+            raise location.bad(
+                f"the document's {name} has {message} at character {wrong.start()}", hint
+            )
 
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")

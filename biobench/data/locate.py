@@ -90,32 +90,36 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     remedy) when none is there.
     """
     places = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
-    for place in places:
-        if place.complete:
-            return place
-    for place in places:
-        if place.partial:
+    for location in places:
+        if location.complete:
+            return location
+    for location in places:
+        if location.partial:
             at: Path_ = (
-                ("sources", task.spec.all_sources.index(place.source))
+                ("sources", task.spec.all_sources.index(location.source))
                 if task.spec.sources
                 else ("source",)
             )
-            named = place.source.files.items()
+            named = location.source.files.items()
             role = next(
-                (role for role, names in named if place.missing[0] in patterns_of({role: names})),
+                (
+                    role
+                    for role, names in named
+                    if location.missing[0] in patterns_of({role: names})
+                ),
                 "",
             )
-            missing = place.folder / place.missing[0]
-            what = (
+            missing = location.folder / location.missing[0]
+            message = (
                 f"task {task.id}: file '{missing}' is missing, others of source "
-                f"'{place.source.id}' are there"
+                f"'{location.source.id}' are there"
             )
             hint = (
                 f"complete the folder, or remove it so that another source is used; "
                 f"{remedy(task, data_dir)}"
             )
             line = task.located.line_of((*at, "files", role))
-            raise DataFormatError(what, hint=hint, file=task.path, line=line)
+            raise DataFormatError(message, hint=hint, file=task.path, line=line)
     hint = remedy(task, data_dir)
     raise DataUnavailableError(
         f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access

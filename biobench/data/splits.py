@@ -146,9 +146,9 @@ def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str,
     named = {d.split for d in documents}
     if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
         names = ", ".join(sorted(named - {""})) or "no"
-        what = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
+        message = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
         raise DataFormatError(
-            what, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`"
+            message, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`"
         )
     drawn = [d for d in documents if whole or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
@@ -165,12 +165,12 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
     for document in documents:
         if document.split not in result:
-            what, hint = (
+            message, hint = (
                 "document {} has no split",
                 "name files per split, or set `splits`",
             )
             origin = document.origin or None
-            raise DataFormatError(what, hint=hint, file=origin, value=document.id)
+            raise DataFormatError(message, hint=hint, file=origin, value=document.id)
         result[document.split].append(document)
     return result
 
@@ -181,11 +181,11 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
     units = list(_units(result["train"], splits.by))
     if result["validation"] or size >= len(units):
         extra = " in addition to a validation file" if result["validation"] else ""
-        what = (
+        message = (
             f"cannot cut {size} validation {splits.by}s from {len(units)} training "
             f"{splits.by}s{extra}"
         )
-        raise DataFormatError(what, hint="check splits.validation_from_train_tail and `files`")
+        raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
     held_out = set(units[-size:])
     cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
     for d in result["train"]:
@@ -205,19 +205,19 @@ def _by_ids(
     for document in documents:
         split = where.get(document.group)
         if split is None:
-            what, hint = (
+            message, hint = (
                 f"{{}} is in no split of {path.name}",
                 "the split was made for other data",
             )
             origin = document.origin or None
-            raise DataFormatError(what, hint=hint, file=origin, value=document.group)
+            raise DataFormatError(message, hint=hint, file=origin, value=document.group)
         seen.add(document.group)
         result[split].append(document)
     missing = sorted(set(where) - seen)
     if missing:
-        what = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
+        message = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
         hint = "complete the data; a part of it would be another test set"
-        raise DataFormatError(what, hint=hint, value=missing[0])
+        raise DataFormatError(message, hint=hint, value=missing[0])
     return result
 
 
@@ -231,8 +231,8 @@ def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
     if not path.exists():
-        what = f"splits.ids_file {path.name} does not exist"
-        raise SpecError(what, hint="put it into the folder of the spec", file=path)
+        message = f"splits.ids_file {path.name} does not exist"
+        raise SpecError(message, hint="put it into the folder of the spec", file=path)
     try:
         content = TypeAdapter(
             dict[Literal["train", "validation", "test"], list[str]]

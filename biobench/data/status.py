@@ -50,7 +50,7 @@ def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
     """The state of the task's data; reads no file, raises nothing for missing data."""
     folder, access = data_folder(data_dir), task.spec.access
     places = (locate(source, folder) for source in task.spec.all_sources)
-    ready = next((place for place in places if place.complete), None)
+    ready = next((location for location in places if location.complete), None)
     if ready is not None and ready.source.generated:
         return Status(task.id, "generated", access, ready.source.id)
     if ready is not None:
@@ -72,12 +72,15 @@ def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
     return result
 
 
-def files_of(place: LocatedFiles) -> list[Path]:
+def files_of(location: LocatedFiles) -> list[Path]:
     """All files of a source, each once: those it names, those of the original release, and the .ann
     files that lie beside named texts.
     """
     listed = {
-        p for files in (place.files, place.original) for paths in files.values() for p in paths
+        p
+        for files in (location.files, location.original)
+        for paths in files.values()
+        for p in paths
     }
     annotations = {
         p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"

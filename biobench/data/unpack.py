@@ -66,8 +66,8 @@ def unpack(
                 continue
             total += size  # no more is read than the archive declares
             if total > most_bytes or len(written) >= most_files:
-                what = f"the archive holds more than {most_files} files or {most_bytes} bytes"
-                raise DataFormatError(what, hint="unpack it by hand if you trust it", file=label)
+                message = f"the archive holds more than {most_files} files or {most_bytes} bytes"
+                raise DataFormatError(message, hint="unpack it by hand if you trust it", file=label)
             path = target / relative
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as sink, opened() as source:
@@ -75,17 +75,17 @@ def unpack(
             written.append(path)
         missing = sorted(set(members or ()) - {p.relative_to(target).as_posix() for p in written})
         if missing or not written:
-            what = f"'{missing[0]}' is not" if missing else f"nothing below '{subfolder}' is"
+            message = f"'{missing[0]}' is not" if missing else f"nothing below '{subfolder}' is"
             raise DataFormatError(
-                f"{what} in the archive", hint="check `subfolder` and `members`", file=label
+                f"{message} in the archive", hint="check `subfolder` and `members`", file=label
             )
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
         if not isinstance(error, DAMAGED) or (isinstance(error, OSError) and error.errno in _DISK):
             raise
-        what = str(error) or type(error).__name__
+        message = str(error) or type(error).__name__
         raise DamagedArchiveError(
-            f"the archive is damaged: {what}", hint="fetch it again", file=label
+            f"the archive is damaged: {message}", hint="fetch it again", file=label
         ) from None
     return written
 
@@ -122,8 +122,10 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
                 or info.flag_bits & 1
                 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             ):
-                what = f"member '{info.filename}' is a link, encrypted or packed in an unusual way"
-                raise DataFormatError(what, hint="unpack it by hand if you trust it", file=label)
+                message = (
+                    f"member '{info.filename}' is a link, encrypted or packed in an unusual way"
+                )
+                raise DataFormatError(message, hint="unpack it by hand if you trust it", file=label)
             if not info.is_dir():
                 yield info.filename, info.file_size, lambda info=info: opened.open(info)  # type: ignore[misc]
 
@@ -144,8 +146,10 @@ class _PlainInfo(tarfile.TarInfo):
         """As of the library. Raises DataFormatError before a large header is read."""
         info = super().frombuf(buf, encoding, errors)
         if info.type in _HEADERS and info.size > HEADER_BYTES:
-            what = f"a header of the archive has {info.size} bytes, at most {HEADER_BYTES} are read"
-            raise DataFormatError(what, hint="refused")
+            message = (
+                f"a header of the archive has {info.size} bytes, at most {HEADER_BYTES} are read"
+            )
+            raise DataFormatError(message, hint="refused")
         if info.type == tarfile.GNUTYPE_SPARSE:
             raise _sparse()
         return info

@@ -60,21 +60,24 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
     DataFormatError as loading does.
     """
     folder = data_folder(data_dir)
-    place = choose(task, folder)
-    parts, digest = hashed_parts(task, place, folder)
-    read = counted(task, place, *parts[task.fold])
+    location = choose(task, folder)
+    parts, digest = hashed_parts(task, location, folder)
+    read = counted(task, location, *parts[task.fold])
     findings = audit(task.spec, read.documents, read.labels, task.spec.findings)
     if task.spec.access == "agreement":
         for finding in findings:
             finding.examples = []  # ids of patients and notes stay in the folder
     return DataReport(
         task=task.id,
-        source=place.source.id,
-        folder=str(place.folder),
+        source=location.source.id,
+        folder=str(location.folder),
         data_hash=digest,
-        release=release_of(task, place.source.id, digest),
+        release=release_of(task, location.source.id, digest),
         counts=read.counts,
         unexpressed=read.unexpressed,
-        problems=[*filter(None, [release_problem(task, place.source.id, digest)]), *read.problems],
+        problems=[
+            *filter(None, [release_problem(task, location.source.id, digest)]),
+            *read.problems,
+        ],
         findings=findings,
     )

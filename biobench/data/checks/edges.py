@@ -46,9 +46,9 @@ def unreachable(document: Document) -> tuple[list[Span], list[Span]]:
     return cut, blank
 
 
-def bad_edges(text: str, place: Place) -> int:
+def bad_edges(text: str, location: Place) -> int:
     """How many of the two edges lie inside a word, on a blank or on a punctuation sign."""
-    start, end = place
+    start, end = location
     bad_start = not text[start].isalnum() or inside_word(text, start)
     bad_end = not text[end - 1].isalnum() or inside_word(text, end)
     return bad_start + bad_end
@@ -65,10 +65,10 @@ class BadEdges:
 def share_of(places: Iterable[tuple[str, Place | None]]) -> BadEdges:
     """Bad edges of the places that lie in their texts."""
     bad = mentions = 0
-    for text, place in places:
-        if place is not None and 0 <= place[0] < place[1] <= len(text):
+    for text, location in places:
+        if location is not None and 0 <= location[0] < location[1] <= len(text):
             mentions += 1
-            bad += bad_edges(text, place)
+            bad += bad_edges(text, location)
     return BadEdges(bad / (2 * mentions) if mentions else 0.0, mentions)
 
 
@@ -84,17 +84,17 @@ def moved(documents: Sequence[Document], move: Move) -> BadEdges:
 
 def shifted(step: int) -> Move:
     """Both offsets by so many characters."""
-    return lambda text, place: (place[0] + step, place[1] + step)
+    return lambda text, location: (location[0] + step, location[1] + step)
 
 
 def ends_shifted(step: int) -> Move:
     """The ends alone."""
-    return lambda text, place: (place[0], place[1] + step)
+    return lambda text, location: (location[0], location[1] + step)
 
 
 def starts_shifted(step: int) -> Move:
     """The starts alone."""
-    return lambda text, place: (place[0] + step, place[1])
+    return lambda text, location: (location[0] + step, location[1])
 
 
 def _by_sizes(size: Callable[[str], int]) -> Move:
@@ -104,13 +104,13 @@ def _by_sizes(size: Callable[[str], int]) -> Move:
     def units_before(text: str) -> list[int]:
         return list(accumulate(map(size, text), initial=0))
 
-    def move(text: str, place: Place) -> Place | None:
+    def move(text: str, location: Place) -> Place | None:
         before = units_before(text)
         if before[-1] == len(text):
-            return place
+            return location
         # Of characters without a unit the mention has none: it begins after and ends before them.
-        start, end = bisect_right(before, place[0]) - 1, bisect_left(before, place[1])
-        fits = end < len(before) and (before[start], before[end]) == place
+        start, end = bisect_right(before, location[0]) - 1, bisect_left(before, location[1])
+        fits = end < len(before) and (before[start], before[end]) == location
         return (start, end) if fits else None
 
     return move
@@ -182,8 +182,8 @@ def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
         as_meant = moved([document], move)
         better = as_meant.mentions and as_meant.bad < as_annotated.bad
         for span in set(document.spans):
-            place = (span.start, span.end)
-            places.append((document.text, move(document.text, place) if better else place))
+            location = (span.start, span.end)
+            places.append((document.text, move(document.text, location) if better else location))
     return share_of(places)
 
 

@@ -83,8 +83,8 @@ class Request(Generic[O_co]):
         one is not.
         """
         if set(self.files) != {"texts", "labels"}:
-            what = f"format '{self.options.format}' needs files.texts and files.labels"
-            raise DataFormatError(what, hint="name both, for example `texts: text/*.txt`")
+            message = f"format '{self.options.format}' needs files.texts and files.labels"
+            raise DataFormatError(message, hint="name both, for example `texts: text/*.txt`")
         texts, labels = (
             [FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels")
         )
@@ -107,11 +107,13 @@ class FileLine:
         """Another line of the same file; None: no line is known."""
         return replace(self, line=line)
 
-    def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
+    def bad(self, message: str, hint: str, value: str | None = None) -> DataFormatError:
         """The error for this place. `{}` in `what` stands for the value, which data under an
         agreement withhold.
         """
-        error = DataFormatError(what, hint=hint, file=self.path, line=self.line, value=value or "")
+        error = DataFormatError(
+            message, hint=hint, file=self.path, line=self.line, value=value or ""
+        )
         if self.request.redact:
             error.withhold()
         return error

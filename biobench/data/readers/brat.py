@@ -94,37 +94,37 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
     """
     options = request.options
     names = DocumentNames(options.ids)
-    for place in request.places():
-        raw = parse_brat(place, options.missing_ann, options.encoding_errors)
+    for location in request.places():
+        raw = parse_brat(location, options.missing_ann, options.encoding_errors)
         if raw is None:
             continue
-        raw.id, raw.group = names.of(place.split or place.path.parent.name, raw.id)
-        for document in _units(options, raw, place):
-            line = place.at(int(document.origin.rpartition(":")[2]))
+        raw.id, raw.group = names.of(location.split or location.path.parent.name, raw.id)
+        for document in _units(options, raw, location):
+            line = location.at(int(document.origin.rpartition(":")[2]))
             yield finished(line, document, options.tokens, options.overlap, options.decode)
 
 
 def parse_brat(
-    place: FileLine, missing: str = "error", errors: str = "strict"
+    location: FileLine, missing: str = "error", errors: str = "strict"
 ) -> RawDocument | None:
     """The text at `place` with its annotations; None where the .ann is missing and may be.
 
     Raises DataFormatError for a malformed line, offsets outside the text and a surface that is not
     there.
     """
-    name = place.path.name.removesuffix(".txt")
-    ann = place.path.with_name(name + ".ann")
+    name = location.path.name.removesuffix(".txt")
+    ann = location.path.with_name(name + ".ann")
     if not ann.is_file():
         if missing == "skip":
             return None
-        raise place.at(None).bad(
+        raise location.at(None).bad(
             "has no .ann file beside it", "complete the folder, or set `reader.missing_ann: skip`"
         )
-    text = read_text(place.path, errors)
+    text = read_text(location.path, errors)
     mentions: dict[str, Mention] = {}
     notes: list[tuple[str, str, str]] = []
     for number, line in read_lines(ann, errors):
-        at, kind = replace(place, path=ann, line=number), line[:1]
+        at, kind = replace(location, path=ann, line=number), line[:1]
         if kind == "T":
             mention = _bound(at, line, text)
             if mention.id in mentions:
@@ -153,31 +153,33 @@ def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
     return None if match is None else (match[1], match[2], fields[2])
 
 
-def _bound(place: FileLine, line: str, text: str) -> Mention:
+def _bound(location: FileLine, line: str, text: str) -> Mention:
     fields = line.split("\t", 2)
     match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
     if match is None:
-        raise place.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line)
-    pieces = [tuple(place.number(n) for n in piece.split(" ")) for piece in match[2].split(";")]
+        raise location.bad(
+            "not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line
+        )
+    pieces = [tuple(location.number(n) for n in piece.split(" ")) for piece in match[2].split(";")]
     mention = Mention(
-        fields[0], match[1], tuple((a, b) for a, b in pieces), place.line or 1, fields[2]
+        fields[0], match[1], tuple((a, b) for a, b in pieces), location.line or 1, fields[2]
     )
     # The format shows line ends as blanks, and editors trim the column.
-    check_surface(place, text, mention.fragments, mention.surface)
+    check_surface(location, text, mention.fragments, mention.surface)
     return mention
 
 
-def _units(options: BratOptions, raw: RawDocument, place: FileLine) -> Iterator[Document]:
+def _units(options: BratOptions, raw: RawDocument, location: FileLine) -> Iterator[Document]:
     """The file's units, their mentions in the file's order."""
     spans: list[Span] = []
     for mention in raw.mentions:
-        at = replace(place, path=raw.path, line=mention.line)
+        at = replace(location, path=raw.path, line=mention.line)
         label = _label(options, mention, at)
         if label is not None:
             spans += flat(
                 at, mention.fragments, raw.text, options.discontinuous, label, mention.surface
             )
-    whole = place.document(raw.id, raw.text, raw.group, spans=tuple(spans))
+    whole = location.document(raw.id, raw.text, raw.group, spans=tuple(spans))
     if options.segment == "document":
         yield whole if options.group == "file" else replace(whole, group=raw.id)
         return
@@ -191,10 +193,10 @@ def _units(options: BratOptions, raw: RawDocument, place: FileLine) -> Iterator[
         ]
     for unit, (*_, line) in zip(units(whole, [p[:3] for p in places]), places, strict=True):
         group = raw.group if options.group == "file" else unit.id
-        yield replace(unit, group=group, origin=place.at(line).origin)
+        yield replace(unit, group=group, origin=location.at(line).origin)
 
 
-def _label(options: BratOptions, mention: Mention, place: FileLine) -> str | None:
+def _label(options: BratOptions, mention: Mention, location: FileLine) -> str | None:
     """The mention's label; None where it is dropped. Raises DataFormatError."""
     if mention.label == options.segment_type:
         return None
@@ -209,11 +211,11 @@ def _label(options: BratOptions, mention: Mention, place: FileLine) -> str | Non
                 "correct `reader.label_note` and `reader.label_match`, or set "
                 "`reader.other_types: drop`"
             )
-            raise place.bad(
+            raise location.bad(
                 f"no note '{options.label_note}' gives mention {{}} a label", hint, mention.id
             )
         kind = match[1]
-    labels = place.request.spec.labels
+    labels = location.request.spec.labels
     if (
         kind not in options.types
         and options.other_types == "drop"
@@ -221,7 +223,7 @@ def _label(options: BratOptions, mention: Mention, place: FileLine) -> str | Non
         and kind not in labels
     ):
         return None
-    return place.mapped(kind, options.types)
+    return location.mapped(kind, options.types)
 
 
 class BratCodesOptions(ReaderOptions):
@@ -246,14 +248,14 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
     Documents without a code are skipped. Order: files by name.
     """
     options = request.options
-    for place in request.places():
-        raw = parse_brat(place, options.missing_ann, options.encoding_errors)
+    for location in request.places():
+        raw = parse_brat(location, options.missing_ann, options.encoding_errors)
         codes: dict[str, int] = {}
         for mention in () if raw is None else raw.mentions:
             notes = [text.strip() for kind, text in mention.codes if kind == options.note]
             if notes and notes[-1] and (not options.mentions or mention.label in options.mentions):
                 codes[notes[-1]] = min(mention.end, codes.get(notes[-1], mention.end))
         if raw is not None and codes:
-            yield place.document(
+            yield location.document(
                 raw.id, raw.text, labels=tuple(sorted(codes)), evidence=tuple(sorted(codes.items()))
             )

@@ -55,8 +55,10 @@ def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> st
         return raw.decode("utf-8-sig" if line == 1 else "utf-8", errors=errors)
     except UnicodeDecodeError as error:
         what = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        place = line + raw.count(b"\n", 0, error.start)
-        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=place) from None
+        location = line + raw.count(b"\n", 0, error.start)
+        raise DataFormatError(
+            what, hint="save the file as UTF-8", file=path, line=location
+        ) from None
 
 
 def unreadable(path: Path, error: OSError) -> DataFormatError:
@@ -85,7 +87,7 @@ def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
 
 
 def delimited(
-    place: FileLine, separator: Separator, *, quoting: str = "minimal", strict: bool = True
+    location: FileLine, separator: Separator, *, quoting: str = "minimal", strict: bool = True
 ) -> Iterator[tuple[FileLine, list[str]]]:
     """(where the row begins, fields) of a delimited file (also .gz), read as a stream; blank lines
     are skipped.
@@ -97,10 +99,12 @@ def delimited(
 
     def lines() -> Iterator[str]:
         with (
-            gzip.open(place.path) if place.path.suffix == ".gz" else place.path.open("rb") as stream
+            gzip.open(location.path)
+            if location.path.suffix == ".gz"
+            else location.path.open("rb") as stream
         ):
             for number, raw in enumerate(stream, start=1):
-                line = decoded(place.path, raw, "strict", number)
+                line = decoded(location.path, raw, "strict", number)
                 yield line.removesuffix("\n").removesuffix("\r") + "\n" if strict else line
 
     quotes: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
@@ -113,29 +117,29 @@ def delimited(
             return
         except csv.Error as error:
             hint = "repair the quotes, or set `reader.quoting: none`"
-            raise place.at(first).bad(f"not a delimited row: {error}", hint) from None
+            raise location.at(first).bad(f"not a delimited row: {error}", hint) from None
         except (EOFError, OSError, zlib.error) as error:
-            raise place.at(first).bad(
+            raise location.at(first).bad(
                 f"cannot be read: {first_line(error)}", "check the file"
             ) from None
         if row:
-            yield place.at(first), row
+            yield location.at(first), row
         first = table.line_num + 1
 
 
 def table(
-    place: FileLine, separator: Separator, columns: Sequence[str], *, strict: bool = True
+    location: FileLine, separator: Separator, columns: Sequence[str], *, strict: bool = True
 ) -> Iterator[tuple[FileLine, dict[str, str]]]:
     """(place, column to cell) of the rows below a header that has `columns`, blanks around its
     names cut.
     """
     header: list[str] = []
-    for at, row in delimited(place, separator, strict=strict):
+    for at, row in delimited(location, separator, strict=strict):
         if not header:
             header = [name.strip() for name in row]
             for column in columns:
                 if column not in header:
-                    hint = f"{place.nearest(column, header)}; the separator is a {separator}"
+                    hint = f"{location.nearest(column, header)}; the separator is a {separator}"
                     raise at.bad(f"the header has no column '{column}'", hint)
         elif len(row) != len(header):
             raise at.bad(
@@ -146,7 +150,7 @@ def table(
 
 
 def parse_json(
-    place: FileLine,
+    location: FileLine,
     text: str,
     hint: str,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
@@ -160,26 +164,26 @@ def parse_json(
     try:
         return json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
-        raise place.at(place.line if one else error.lineno).bad(
+        raise location.at(location.line if one else error.lineno).bad(
             f"not valid JSON: {error.msg}", hint
         ) from None
     except RecursionError:
-        raise place.bad("JSON that is nested too deeply", hint) from None
+        raise location.bad("JSON that is nested too deeply", hint) from None
     except ValueError:
-        raise place.bad("a number of thousands of digits", hint) from None
+        raise location.bad("a number of thousands of digits", hint) from None
 
 
-def parse_xml(place: FileLine, *, declared: bool = False) -> ET.Element:
+def parse_xml(location: FileLine, *, declared: bool = False) -> ET.Element:
     """The root element of an XML file in UTF-8, or (declared) in the encoding that it declares."""
     try:
         # At once: a text that is one attribute would be begun anew with every piece of the file.
-        return ET.fromstring(place.path.read_bytes() if declared else read_text(place.path))
+        return ET.fromstring(location.path.read_bytes() if declared else read_text(location.path))
     except ET.ParseError as error:
-        raise place.at(error.position[0]).bad(
+        raise location.at(error.position[0]).bad(
             f"not valid XML: {error}", "repair the file"
         ) from None
     except OSError as error:
-        raise unreadable(place.path, error) from None
+        raise unreadable(location.path, error) from None
 
 
 def missing(value: Any) -> bool:
@@ -191,7 +195,7 @@ def missing(value: Any) -> bool:
 class DataRow:
     """A JSON object or a row of a parquet table, with what it is called in messages."""
 
-    place: FileLine
+    location: FileLine
     values: dict[str, Any]
     number: str
     """``<split>-<number in the split>``: its id where it has none."""
@@ -199,7 +203,7 @@ class DataRow:
 
     def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
         """The error for this row."""
-        return self.place.bad(what, hint, value)
+        return self.location.bad(what, hint, value)
 
     def need(self, *names: str | None) -> None:
         """Raise DataFormatError where one of these fields is not there; None names no field."""
@@ -207,7 +211,7 @@ class DataRow:
             if name not in self.values:
                 raise self.bad(
                     f"the {self.noun} has no field '{name}'",
-                    self.place.nearest(name, list(self.values)),
+                    self.location.nearest(name, list(self.values)),
                 )
 
     def value(self, name: str, what: str) -> Any:
@@ -247,7 +251,7 @@ class DataRow:
         1. Numbers are read where the spec's labels say so.
         """
         values = self.items(name, "labels")
-        spec = self.place.request.spec
+        spec = self.location.request.spec
         listed = spec.labels if isinstance(spec.labels, list) else []
         fractions = KINDS[spec.type].numeric
         numbers = [value for value in values if isinstance(value, (int, float))]
@@ -294,32 +298,34 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
     Places in a list are object numbers.
     """
     numbers: Counter[str] = Counter()
-    for place in request.places():
-        for line, item in _objects(place, layout):
-            numbers[place.prefix] += 1
-            yield DataRow(place.at(line), item, f"{place.prefix}-{numbers[place.prefix]}")
+    for location in request.places():
+        for line, item in _objects(location, layout):
+            numbers[location.prefix] += 1
+            yield DataRow(location.at(line), item, f"{location.prefix}-{numbers[location.prefix]}")
 
 
-def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
     if layout == "lines":
-        for line, text in read_lines(place.path):
+        for line, text in read_lines(location.path):
             if text.strip():
-                item = parse_json(place.at(line), text, "one object a line", one=True)
+                item = parse_json(location.at(line), text, "one object a line", one=True)
                 if not isinstance(item, dict):
-                    raise place.at(line).bad("is not an object: {}", "one object a line", text)
+                    raise location.at(line).bad("is not an object: {}", "one object a line", text)
                 yield line, item
         return
     items = parse_json(
-        place, read_text(place.path), "repair the file", _Pairs if layout == "keyed" else None
+        location, read_text(location.path), "repair the file", _Pairs if layout == "keyed" else None
     )
     if layout == "keyed":
         if not isinstance(items, _Pairs) or not all(
             isinstance(value, _Pairs) for _, value in items
         ):
-            raise place.bad("is not an object of objects", "set `reader.layout: list` for a list")
+            raise location.bad(
+                "is not an object of objects", "set `reader.layout: list` for a list"
+            )
         items = [{**dict(value), KEY: key} for key, value in items]
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise place.bad(
+        raise location.bad(
             "is not a list of objects", "set `reader.layout: lines` for one object a line"
         )
     yield from enumerate(items, start=1)

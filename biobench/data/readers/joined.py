@@ -42,7 +42,7 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     texts, tables = request.texts_and_labels()
     codes: dict[str, set[str]] = {text.path.stem: set() for text in texts}
     for labels in tables:
-        for place, row in table(
+        for location, row in table(
             labels, options.separator, [options.document, options.code, *options.keep]
         ):
             code = row[options.code].strip()
@@ -50,7 +50,9 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
                 continue
             stem = row[options.document].strip().removesuffix(".ann").removesuffix(".txt")
             if stem not in codes:
-                raise place.bad("document {} has no text file", "complete the texts folder", stem)
+                raise location.bad(
+                    "document {} has no text file", "complete the texts folder", stem
+                )
             codes[stem].add(code)
     for text in {text.path.stem: text for text in texts}.values():
         if codes[text.path.stem]:
@@ -95,14 +97,16 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     flags = [name for name in (*names, options.none) if name is not None]
     rows: list[tuple[str, str, tuple[str, ...], FileLine]] = []
     for labels in tables:
-        for place, row in table(labels, "comma", [options.key, options.group, *flags]):
+        for location, row in table(labels, "comma", [options.key, options.group, *flags]):
             values = {name: cell.strip() for name, cell in row.items()}
             for name in flags:
                 if values[name] not in ("0", "1"):
-                    raise place.bad(f"column '{name}' holds {{}}", "flags are 0 or 1", values[name])
+                    raise location.bad(
+                        f"column '{name}' holds {{}}", "flags are 0 or 1", values[name]
+                    )
             flagged = tuple(name for name in names if values[name] == "1")
             if options.none is None or values[options.none] == "0" or not flagged:
-                rows.append((_key(values[options.key]), values[options.group], flagged, place))
+                rows.append((_key(values[options.key]), values[options.group], flagged, location))
     wanted = {key for key, *_ in rows}
     texts_by_key: dict[str, str] = {}
     for text in texts:
@@ -117,10 +121,10 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
             .bad(f"no '{options.key}' of the labels table is in the texts", "check the pair")
         )
     seen: Counter[str] = Counter()
-    for key, group, flagged, place in rows:
+    for key, group, flagged, location in rows:
         if key in texts_by_key:
             seen[key] += 1
-            yield place.document(f"{key}-{seen[key]}", texts_by_key[key], group, labels=flagged)
+            yield location.document(f"{key}-{seen[key]}", texts_by_key[key], group, labels=flagged)
 
 
 def _key(value: str) -> str:
@@ -166,15 +170,15 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
         for _, row in table(text, "tab", ["id", options.text])
     }
     for labels in tables:
-        for place, row in table(labels, "tab", ["id", "split", "labels"]):
+        for location, row in table(labels, "tab", ["id", "split", "labels"]):
             document_id = row["id"].strip()
             question = texts_by_id.get(document_id, "")
-            codes = _listed(place, row["labels"])
+            codes = _listed(location, row["labels"])
             if not codes or not question:
                 continue
             if row["split"] not in _SPLITS:
-                raise place.bad("split {} is not known", "train, dev or test", row["split"])
-            place.split = _SPLITS[row["split"]]
+                raise location.bad("split {} is not known", "train, dev or test", row["split"])
+            location.split = _SPLITS[row["split"]]
             text = f"{options.question_word} {question}"
             answer = (
                 texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
@@ -183,10 +187,10 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
             )
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
-            yield place.document(document_id, text, labels=codes)
+            yield location.document(document_id, text, labels=codes)
 
 
-def _listed(place: FileLine, cell: str) -> tuple[str, ...]:
+def _listed(location: FileLine, cell: str) -> tuple[str, ...]:
     """The texts of a list literal such as ``['C0001', 'C0002']``, read without evaluating
     anything."""
     if not cell.strip():
@@ -196,8 +200,8 @@ def _listed(place: FileLine, cell: str) -> tuple[str, ...]:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = None
     if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise place.bad("labels {} are no list of texts", "write ['A', 'B']", cell)
-    return tuple(dict.fromkeys(place.label(v.strip()) for v in value))
+        raise location.bad("labels {} are no list of texts", "write ['A', 'B']", cell)
+    return tuple(dict.fromkeys(location.label(v.strip()) for v in value))
 
 
 class PairedOptions(ReaderOptions):
@@ -228,26 +232,26 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
     their lines.
     """
     texts, labels = request.texts_and_labels()
-    partners = {place.path.stem: place for place in labels}
-    for place in texts:
-        stem = place.path.stem
+    partners = {location.path.stem: location for location in labels}
+    for location in texts:
+        stem = location.path.stem
         partner = partners.pop(stem, None)
         if partner is None:
-            raise place.at(None).bad(
+            raise location.at(None).bad(
                 "has no label file of the same name", "complete the labels folder"
             )
-        sentences = list(_sentences(request.options, place, partner))
+        sentences = list(_sentences(request.options, location, partner))
         if request.options.unit == "sentence":
             yield from sentences
         else:
             all_labels = tuple(dict.fromkeys(label for d in sentences for label in d.labels))
-            yield place.document(stem, " ".join(d.text for d in sentences), labels=all_labels)
-    for place in partners.values():
-        raise place.at(None).bad("has no text file of the same name", "complete the text folder")
+            yield location.document(stem, " ".join(d.text for d in sentences), labels=all_labels)
+    for location in partners.values():
+        raise location.at(None).bad("has no text file of the same name", "complete the text folder")
 
 
-def _sentences(options: PairedOptions, place: FileLine, partner: FileLine) -> Iterator[Document]:
-    lines = [(number, line) for number, line in read_lines(place.path) if line.strip()]
+def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) -> Iterator[Document]:
+    lines = [(number, line) for number, line in read_lines(location.path) if line.strip()]
     segments = read_text(partner.path).split(options.segment)[1:]
     if len(segments) != len(lines):
         raise partner.bad(
@@ -264,6 +268,6 @@ def _sentences(options: PairedOptions, place: FileLine, partner: FileLine) -> It
             if name and name not in options.nothing
         ]
         labels = tuple(dict.fromkeys(partner.label(name) for name in names))
-        yield place.at(number).document(
-            f"{place.path.stem}_{index}", line.strip(), place.path.stem, labels=labels
+        yield location.at(number).document(
+            f"{location.path.stem}_{index}", line.strip(), location.path.stem, labels=labels
         )

@@ -36,12 +36,12 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     sentences as their elements stand in the file.
     """
     types = request.options.types
-    for place in request.places():
-        text, layers = _layers(place)
+    for location in request.places():
+        text, layers = _layers(location)
         spans = sorted(
-            {Span(a, b, place.label(types[name])) for name, a, b in layers if name in types}
+            {Span(a, b, location.label(types[name])) for name, a, b in layers if name in types}
         )
-        whole = place.document(place.path.stem, text, spans=tuple(spans))
+        whole = location.document(location.path.stem, text, spans=tuple(spans))
         if not request.options.sentences:
             yield whole
             continue
@@ -57,14 +57,16 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 
-def _layers(place: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
+def _layers(location: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
     """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
     elements = [
-        (element.tag.rpartition("}")[2], element) for element in parse_xml(place, declared=True)
+        (element.tag.rpartition("}")[2], element) for element in parse_xml(location, declared=True)
     ]
     texts = [element.get("sofaString") for name, element in elements if name == "Sofa"]
     if len(texts) != 1 or texts[0] is None:
-        raise place.bad(f"holds {len(texts)} texts (Sofa elements), not one", "is this a CAS file?")
+        raise location.bad(
+            f"holds {len(texts)} texts (Sofa elements), not one", "is this a CAS file?"
+        )
     text = texts[0]
     # Where the characters of two units begin, in units.
     pairs = [match.start() + number for number, match in enumerate(_TWO_UNITS.finditer(text))]
@@ -73,9 +75,11 @@ def _layers(place: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
         begin, end = element.get("begin", ""), element.get("end", "")
         if not begin.isdecimal() or not end.isdecimal():
             continue
-        first, last = (_character(place.number(unit), pairs) for unit in (begin, end))
+        first, last = (_character(location.number(unit), pairs) for unit in (begin, end))
         if first is None or last is None or not first <= last <= len(text):
-            raise place.bad(f"element {name} {begin}-{end} leaves the text", "the file is damaged")
+            raise location.bad(
+                f"element {name} {begin}-{end} leaves the text", "the file is damaged"
+            )
         if first < last:
             layers.append((name, first, last))
     return text, layers
@@ -105,33 +109,35 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
     several entities cover is the first listed one's, and each fragment of an entity is a mention of
     its own. Ids are those of the units; the group is the document. Order: that of the units.
     """
-    for place in request.places():
-        for document in parse_xml(place).iter("document"):
+    for location in request.places():
+        for document in parse_xml(location).iter("document"):
             for unit in document.iter("unit"):
                 unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
                 spans = tuple(
                     span
                     for entity in unit.iter("e")
-                    for span in _entity(place, entity, text, unit_id)
+                    for span in _entity(location, entity, text, unit_id)
                 )
-                whole = place.document(unit_id, text, document.get("id") or unit_id, spans=spans)
+                whole = location.document(unit_id, text, document.get("id") or unit_id, spans=spans)
                 yield with_tags(whole, "blanks", "first", request.options.decode)
 
 
-def _entity(place: FileLine, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
+def _entity(location: FileLine, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
     """The entity's fragments."""
     starts, sizes = (
         re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len")
     )
     if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
-        raise place.at(None).bad(
+        raise location.at(None).bad(
             "an entity of unit {} has no offset and length", "repair the unit", unit_id
         )
     fragments = [
-        (place.number(a), place.number(a) + place.number(n))
+        (location.number(a), location.number(a) + location.number(n))
         for a, n in zip(starts, sizes, strict=True)
     ]
     if any(not a < b <= len(text) for a, b in fragments):
-        raise place.at(None).bad("an entity leaves the text of unit {}", "repair the unit", unit_id)
-    label = place.label(entity.get("grp") or "")
+        raise location.at(None).bad(
+            "an entity leaves the text of unit {}", "repair the unit", unit_id
+        )
+    label = location.label(entity.get("grp") or "")
     return [Span(a, b, label) for a, b in fragments]

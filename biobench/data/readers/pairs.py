@@ -56,21 +56,23 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
             isinstance(text, str) for text in sentences.values()
         ):
             raise texts.bad("is not an object of texts by id", "check `files`")
-        for place, row in table(
+        for location, row in table(
             rows, options.separator, [options.first, options.second, options.value]
         ):
             ids, pair = [row[name].strip() for name in (options.first, options.second)], []
             for sentence_id in ids:
                 key = "_".join(sentence_id.split("_")[: options.id_parts])
                 if key not in sentences:
-                    raise place.bad(
+                    raise location.bad(
                         "sentence {} is not there",
                         f"{texts.path.name} has no such key",
                         sentence_id,
                     )
                 pair.append(sentences[key].strip())
             both, value = "|".join(ids), row[options.value].strip()
-            yield place.document(f"{split}/{both}", pair[1], both, query=pair[0], labels=(value,))
+            yield location.document(
+                f"{split}/{both}", pair[1], both, query=pair[0], labels=(value,)
+            )
 
 
 class DeftOptions(ReaderOptions):
@@ -93,10 +95,10 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
     tag, name, wanted = (
         ("paire", "moy", 1) if request.options.task == 1 else ("ensemble", "cible", 3)
     )
-    for place in request.places():
-        elements, nowhere = list(parse_xml(place).iter(tag)), place.at(None)
+    for location in request.places():
+        elements, nowhere = list(parse_xml(location).iter(tag)), location.at(None)
         if not elements:
-            raise place.bad(f"has no element '{tag}'", "check reader.task and `files`")
+            raise location.bad(f"has no element '{tag}'", "check reader.task and `files`")
         for element in elements:
             number = (element.get("id") or "").strip()
             try:
@@ -107,8 +109,8 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
             targets = [" ".join((t.text or "").split()) for t in element.findall("cible")]
             source = " ".join((element.findtext("source") or "").split())
             if not source or len(targets) != wanted or not all(targets):
-                what = f"element {{}} has not one source and {wanted} cible with text"
-                raise nowhere.bad(what, "repair the element", number)
+                message = f"element {{}} has not one source and {wanted} cible with text"
+                raise nowhere.bad(message, "repair the element", number)
             answer = element.get(name)
             if answer is None:
                 raise nowhere.bad(
@@ -116,12 +118,12 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
                 )
             text, pieces = targets[0], tuple[tuple[int, int], ...]()
             if wanted == 3:
-                answer = place.label(answer.strip())
+                answer = location.label(answer.strip())
                 text, pieces = joined(
                     [f"({i}) {target}" for i, target in enumerate(targets, start=1)]
                 )
-            document_id = f"{place.prefix}-{number}"
-            yield place.document(
+            document_id = f"{location.prefix}-{number}"
+            yield location.document(
                 document_id, text, query=source, pieces=pieces, labels=(answer.strip(),)
             )
 
@@ -168,24 +170,24 @@ def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
     names = DocumentNames(options.ids)
     for row in json_rows(request, options.layout):
         row.need(options.question, options.right, options.id)
-        place, question_id, group = row.place, row.number, row.number
+        location, question_id, group = row.location, row.number, row.number
         if options.id is not None:
-            question_id, group = names.of(place.split, str(row.values[options.id]))
+            question_id, group = names.of(location.split, str(row.values[options.id]))
         texts = _texts(options, row)
         right = _right(options, row, texts)
         if options.target == "count":
-            right = [place.label(str(len(right)))] if right else []
+            right = [location.label(str(len(right)))] if right else []
         text, pieces = joined(list(texts.values()))
         question = row.values[options.question]
         query = "" if missing(question) else str(question).strip()
-        yield place.document(
+        yield location.document(
             question_id, text, group, query=query, pieces=pieces, labels=tuple(right)
         )
 
 
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     """Option name to text, in the order of the task's labels."""
-    labels = row.place.request.spec.labels
+    labels = row.location.request.spec.labels
     named = options.target == "options" and isinstance(labels, list)
     names = (
         list(labels)
@@ -221,19 +223,19 @@ def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list
     for one in value if isinstance(value, list) else [] if missing(value) else [value]:
         name = str(one).strip()
         if options.right_is == "name":
-            place = next((n for n in names if n.casefold() == name.casefold()), None)
+            location = next((n for n in names if n.casefold() == name.casefold()), None)
         else:
             number = (
                 int(name) - (options.right_is == "from_one")
                 if re.fullmatch(r"\d{1,9}", name)
                 else -1
             )
-            place = names[number] if 0 <= number < len(names) else None
-        if place is None:
+            location = names[number] if 0 <= number < len(names) else None
+        if location is None:
             raise row.bad(
                 "the answer {} is none of the options",
                 "check `reader.right_is`, or repair the answer",
                 name,
             )
-        right.add(place)
+        right.add(location)
     return [name for name in names if name in right]

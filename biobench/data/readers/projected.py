@@ -67,8 +67,12 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
         )
         originals: list[RawDocument] = []
         for file in request.original[split]:
-            place = FileLine(request, split, file)
-            raws = parse_pubtator(place) if options.original == "pubtator" else [parse_brat(place)]
+            location = FileLine(request, split, file)
+            raws = (
+                parse_pubtator(location)
+                if options.original == "pubtator"
+                else [parse_brat(location)]
+            )
             originals += [raw for raw in raws if raw is not None]
         yield from _project(
             options, list(read_iob(part)), originals, FileLine(request, split, path, None)
@@ -79,7 +83,7 @@ def _project(
     options: ProjectedOptions,
     sentences: list[Document],
     originals: list[RawDocument],
-    place: FileLine,
+    location: FileLine,
 ) -> Iterator[Document]:
     compact = [squeezed(s.text) for s in sentences]
     stream = "".join(compact)
@@ -98,32 +102,32 @@ def _project(
         ]
         if not fits:
             sentence = sentences[first_at[position]]
-            what, hint = (
+            message, hint = (
                 "no document of the original release begins here: {}",
                 "the two releases must be one version",
             )
-            raise place.at(_line(sentence)).bad(what, hint, sentence.text)
+            raise location.at(_line(sentence)).bad(message, hint, sentence.text)
         length, key = max(fits, key=lambda fit: fit[0])
         raw, _ = waiting.pop(key)
         yield from _document(
-            options, raw, sentences[first_at[position] : first_at[position + length]], place
+            options, raw, sentences[first_at[position] : first_at[position + length]], location
         )
         position += length
     for raw, _ in waiting.values():
-        raise place.bad(
+        raise location.bad(
             "document {} of the original release is not in the token files", "complete them", raw.id
         )
 
 
 def _document(
-    options: ProjectedOptions, raw: RawDocument, run: list[Document], place: FileLine
+    options: ProjectedOptions, raw: RawDocument, run: list[Document], location: FileLine
 ) -> Iterator[Document]:
     """The sentences of one document, with its id and, where wanted, the types of its mentions."""
     # where each token of each sentence begins, in non-space characters of the document; and where
     # the last one ends
     sizes = [[len(squeezed(s.text[a:b])) for a, b in s.tokens] for s in run]
     borders = list(accumulate((size for sentence in sizes for size in sentence), initial=0))
-    types = _types(options, raw, borders, place) if options.take == "ids_and_types" else {}
+    types = _types(options, raw, borders, location) if options.take == "ids_and_types" else {}
     first = 0
     for number, sentence in enumerate(run, start=1):
         named = replace(sentence, id=f"{raw.id}/{number}", group=raw.id)
@@ -133,9 +137,9 @@ def _document(
                 label = types.get((borders[first + i], borders[first + j]))
                 if label is None:
                     entity = sentence.text[sentence.tokens[i][0] : sentence.tokens[j - 1][1]]
-                    what = "entity {} has no mention at its place in the original release"
-                    raise place.at(_line(sentence)).bad(
-                        what, "the two releases must be one version", entity
+                    message = "entity {} has no mention at its place in the original release"
+                    raise location.at(_line(sentence)).bad(
+                        message, "the two releases must be one version", entity
                     )
                 tags[i:j] = [f"B-{label}", *[f"I-{label}"] * (j - i - 1)]
             named = replace(
@@ -146,7 +150,7 @@ def _document(
 
 
 def _types(
-    options: ProjectedOptions, raw: RawDocument, borders: list[int], place: FileLine
+    options: ProjectedOptions, raw: RawDocument, borders: list[int], location: FileLine
 ) -> dict[tuple[int, int], str]:
     """Label by non-space extent. A mention that begins or ends inside a token (`anti|cancer`) takes
     the whole token, as the token files do.
@@ -154,15 +158,15 @@ def _types(
     offsets = [i for i, c in enumerate(raw.text) if not c.isspace()]
     types: dict[tuple[int, int], str] = {}
     for mention in raw.mentions:
-        at = replace(place, path=raw.path, line=mention.line)
+        at = replace(location, path=raw.path, line=mention.line)
         label = at.mapped(mention.label, options.types)
         if label is None:
             continue
         begin, end = (bisect_left(offsets, character) for character in (mention.start, mention.end))
         extent = borders[bisect_right(borders, begin) - 1], borders[bisect_left(borders, end)]
         if types.setdefault(extent, label) != label:
-            what = "mention {} shares its tokens with one of another type"
-            raise at.bad(what, "map one of the types", mention.surface)
+            message = "mention {} shares its tokens with one of another type"
+            raise at.bad(message, "map one of the types", mention.surface)
     return types
 
 

@@ -48,8 +48,8 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     once, with a remark. Order: that of the file's documents.
     """
     options = request.options
-    for place in request.places():
-        for raw in parse_pubtator(place):
+    for location in request.places():
+        for raw in parse_pubtator(location):
             spans: set[Span] = set()
             for mention in raw.mentions:
                 label = options.types.get(mention.label, mention.label)
@@ -61,9 +61,11 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
                     )
                     label = None if match is None else match[1]
                 if label is not None:
-                    spans.add(Span(mention.start, mention.end, place.at(mention.line).label(label)))
+                    spans.add(
+                        Span(mention.start, mention.end, location.at(mention.line).label(label))
+                    )
             about = f"{raw.id}, {len(raw.mentions)} mentions"
-            yield place.at(raw.line).document(
+            yield location.at(raw.line).document(
                 raw.id,
                 raw.text,
                 spans=tuple(sorted(spans)),
@@ -71,20 +73,20 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
             )
 
 
-def parse_pubtator(place: FileLine) -> list[RawDocument]:
+def parse_pubtator(location: FileLine) -> list[RawDocument]:
     """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at
     its offsets.
     """
     documents: dict[str, RawDocument] = {}
-    for filled, lines in groupby(read_lines(place.path), key=lambda line: bool(line[1].strip())):
+    for filled, lines in groupby(read_lines(location.path), key=lambda line: bool(line[1].strip())):
         if not filled:
             continue
-        raw = _document(place, list(lines))
+        raw = _document(location, list(lines))
         earlier = documents.setdefault(raw.id, raw)
         if earlier is raw:
             continue
         if _content(earlier) != _content(raw):
-            raise place.at(raw.line).bad(
+            raise location.at(raw.line).bad(
                 "document {} occurs twice with different content", "keep one", raw.id
             )
         earlier.repeats += 1
@@ -106,7 +108,7 @@ def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
     return concept in concepts or not concept.isdecimal()
 
 
-def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
+def _document(location: FileLine, block: list[tuple[int, str]]) -> RawDocument:
     first, line = block[0]
     title = _TEXT.fullmatch(line)
     abstract = _TEXT.fullmatch(block[1][1]) if len(block) > 1 else None
@@ -117,12 +119,12 @@ def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
         or abstract[2] != "a"
         or abstract[1] != title[1]
     ):
-        what = "a document must begin with its |t| and |a| lines: {}"
-        raise place.at(first).bad(what, "repair the block", line)
+        message = "a document must begin with its |t| and |a| lines: {}"
+        raise location.at(first).bad(message, "repair the block", line)
     text = f"{title[3]} {abstract[3]}"
     mentions: list[Mention] = []
     for number, row in block[2:]:
-        at, fields = place.at(number), row.split("\t")
+        at, fields = location.at(number), row.split("\t")
         if fields[0].strip() != title[1] or len(fields) not in (4, 5, 6, 7):
             raise at.bad("not a row of this document: {}", "4 to 7 tab-separated columns", row)
         numbers = fields[1].isdecimal() and fields[2].isdecimal()
@@ -138,4 +140,4 @@ def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
         mentions.append(
             Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, fields[3], codes)
         )
-    return RawDocument(title[1], text, mentions, place.path, first)
+    return RawDocument(title[1], text, mentions, location.path, first)

@@ -54,7 +54,7 @@ class _Record:
     patient: str
     note: str
     body: str
-    place: FileLine
+    location: FileLine
 
 
 @reader(RecordsOptions)
@@ -66,8 +66,8 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     """
     options = request.options
     texts, labels = request.texts_and_labels()
-    records = [record for place in texts for record in _records(options, place)]
-    masked = {(r.patient, r.note): r for place in labels for r in _records(options, place)}
+    records = [record for location in texts for record in _records(options, location)]
+    masked = {(r.patient, r.note): r for location in labels for r in _records(options, location)}
     pair, hint = labels[0].at(None), "the pair must agree"
     if len(masked) != len(records):
         raise pair.bad(f"holds {len(masked)} records, the texts hold {len(records)}", hint)
@@ -82,24 +82,24 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
                 words.append(word)
                 tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
         content = tagged(words, tags, Tagging(decode=options.decode))
-        yield counterpart.place.document(
+        yield counterpart.location.document(
             f"{record.patient}-{record.note}", group=record.patient, **content
         )
 
 
 def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
     text = "".join(f"{line}\n" for _, line in read_lines(start.path, options.encoding_errors))
-    at, place = 0, start
+    at, location = 0, start
     for match in _RECORD.finditer(text):
-        place = place.at((place.line or 1) + text.count("\n", at, match.start()))
+        location = location.at((location.line or 1) + text.count("\n", at, match.start()))
         if text[at : match.start()].strip() or _MARKER.search(match[3]):
-            raise place.bad(
+            raise location.bad(
                 "text outside a record, or a record inside another", "repair the markers"
             )
-        yield _Record(match[1], match[2], " ".join(match[3].split("\n")[:-1]), place)
-        place, at = place.at((place.line or 1) + match[0].count("\n")), match.end()
+        yield _Record(match[1], match[2], " ".join(match[3].split("\n")[:-1]), location)
+        location, at = location.at((location.line or 1) + match[0].count("\n")), match.end()
     if text[at:].strip():
-        raise place.bad(
+        raise location.bad(
             "text outside a record, or a record without its end",
             "repair the markers, or the file is cut off",
         )
@@ -116,11 +116,11 @@ def _aligned(
     plain, masks = parts[0::2], parts[1::2]
     pointer = len(plain[0])
     if not body.startswith(plain[0]):
-        raise counterpart.place.bad("the masked note does not begin like its text", hint)
+        raise counterpart.location.bad("the masked note does not begin like its text", hint)
     yield plain[0], None
     i = 0
     while i < len(masks):
-        label = counterpart.place.label(mask_label(masks[i], counterpart.place))
+        label = counterpart.location.label(mask_label(masks[i], counterpart.location))
         if joined:
             while i + 1 < len(masks) and not plain[i + 1].strip():
                 i += 1
@@ -132,7 +132,7 @@ def _aligned(
             end = body.find(after, pointer)
             if end < 0:
                 if joined or pointer < len(body):
-                    raise counterpart.place.bad("the masked note departs from its text", hint)
+                    raise counterpart.location.bad("the masked note departs from its text", hint)
                 end = len(body)
         yield body[pointer:end], label
         yield after, None
@@ -140,7 +140,7 @@ def _aligned(
         i += 1
 
 
-def mask_label(mask: str, place: FileLine) -> str:
+def mask_label(mask: str, location: FileLine) -> str:
     """The type that a mask's wording stands for; the first of `_RULES` that fits wins. Raises
     DataFormatError.
     """
@@ -148,4 +148,4 @@ def mask_label(mask: str, place: FileLine) -> str:
     for wording, label in _RULES.items():
         if re.search(wording, text):
             return label
-    raise place.bad("mask {} has no type", "a rule for its wording is missing", mask)
+    raise location.bad("mask {} has no type", "a rule for its wording is missing", mask)

@@ -57,7 +57,7 @@ class _Abstract:
     pmid: str
     title_end: int
     text: str
-    place: FileLine
+    location: FileLine
     entities: dict[str, tuple[bool, int, int]] = field(default_factory=dict)
     """Id to (is a chemical, start, end), in the order of their table."""
     gold: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -77,8 +77,10 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
     for split in ("train", "validation", "test"):
         places = [FileLine(request, split, path) for path in request.files.get(split, [])]
         if len(places) != 3:
-            what = f"files.{split} names {len(places)} files"
-            raise DataFormatError(what, hint="abstracts, entities and gold standard, in this order")
+            message = f"files.{split} names {len(places)} files"
+            raise DataFormatError(
+                message, hint="abstracts, entities and gold standard, in this order"
+            )
         for abstract in _abstracts(*places):
             yield from _pairs(request.options, abstract)
 
@@ -86,25 +88,25 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
 def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abstract]:
     abstracts: dict[str, _Abstract] = {}
 
-    def of(place: FileLine, pmid: str) -> _Abstract:
+    def of(location: FileLine, pmid: str) -> _Abstract:
         if pmid not in abstracts:
-            raise place.bad("abstract {} is not there", "the tables do not fit", pmid)
+            raise location.bad("abstract {} is not there", "the tables do not fit", pmid)
         return abstracts[pmid]
 
-    for place, (pmid, title, body) in _rows(texts, 3):
-        abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", place)
-    for place, (pmid, entity, kind, start, end, surface) in _rows(entities, 6):
-        abstract = of(place, pmid)
+    for location, (pmid, title, body) in _rows(texts, 3):
+        abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", location)
+    for location, (pmid, entity, kind, start, end, surface) in _rows(entities, 6):
+        abstract = of(location, pmid)
         numbers = start.isdecimal() and end.isdecimal()
-        begin, stop = (place.number(n) if numbers else 0 for n in (start, end))
-        check_surface(place, abstract.text, [(begin, stop)], surface)
+        begin, stop = (location.number(n) if numbers else 0 for n in (start, end))
+        check_surface(location, abstract.text, [(begin, stop)], surface)
         abstract.entities[entity] = (kind == "CHEMICAL", begin, stop)
-    for place, (pmid, group, first, second) in _rows(gold, 4):
-        abstract = of(place, pmid)
-        label = place.label(group.strip())
+    for location, (pmid, group, first, second) in _rows(gold, 4):
+        abstract = of(location, pmid)
+        label = location.label(group.strip())
         pair = (first.removeprefix("Arg1:"), second.removeprefix("Arg2:"))
         if not set(pair) <= abstract.entities.keys():
-            raise place.bad(
+            raise location.bad(
                 "relation {} names no entity", "the tables do not fit", f"{first} {second}"
             )
         labels = abstract.gold.setdefault(pair, [])
@@ -112,15 +114,15 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
     return list(abstracts.values())
 
 
-def _rows(place: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str]]]:
-    for number, line in read_lines(place.path):
+def _rows(location: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str]]]:
+    for number, line in read_lines(location.path):
         if line:
             fields = line.split("\t")
             if len(fields) != columns:
-                raise place.at(number).bad(
+                raise location.at(number).bad(
                     f"the row has {len(fields)} fields, not {columns}", "repair the row"
                 )
-            yield place.at(number), fields
+            yield location.at(number), fields
 
 
 _END = re.compile(r"[.?!][)\]\"']*\s+(?=[A-Z0-9(\[\"'<])")
@@ -154,7 +156,7 @@ def _pairs(options: ChemprotOptions, abstract: _Abstract) -> Iterator[Document]:
             groups = abstract.gold.get((chemical, gene), [])
             for label in groups or [options.negative]:
                 document_id = f"{pair}.{label}" if groups else pair
-                yield abstract.place.document(document_id, text, abstract.pmid, labels=(label,))
+                yield abstract.location.document(document_id, text, abstract.pmid, labels=(label,))
 
 
 class DdiOptions(ReaderOptions):
@@ -184,12 +186,12 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
     order: files by name, pairs as in them.
     """
     options = request.options
-    for place in request.places():
-        root, nowhere = parse_xml(place), place.at(None)
+    for location in request.places():
+        root, nowhere = parse_xml(location), location.at(None)
         if root.tag != "document" or not root.get("id"):
-            what = "is not a document of the DDI corpus: its first element is {}"
-            raise place.bad(what, "check `files`", root.tag)
-        group = place.path.stem if options.group == "file" else root.get("id")
+            message = "is not a document of the DDI corpus: its first element is {}"
+            raise location.bad(message, "check `files`", root.tag)
+        group = location.path.stem if options.group == "file" else root.get("id")
         for sentence in root.iter("sentence"):
             text = sentence.get("text", "")
             drugs = {
@@ -198,7 +200,7 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
             }
             for pair in sentence.iter("pair"):
                 pair_id = pair.get("id", "")
-                label = _interaction(place, options, pair)
+                label = _interaction(location, options, pair)
                 if label is None:
                     continue
                 first, second = (drugs.get(pair.get(side, "")) for side in ("e1", "e2"))
@@ -207,17 +209,17 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                         "pair {} names no entity of its sentence", "repair the file", pair_id
                     )
                 shown = masked(re.sub(r"[\n\t\r]", " ", text), first, second, options.both)
-                yield place.document(pair_id, shown.strip(), group, labels=(label,))
+                yield location.document(pair_id, shown.strip(), group, labels=(label,))
 
 
-def _drug(place: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:
+def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:
     offsets = entity.get("charOffset", "")
     if not re.fullmatch(r"\d+-\d+(;\d+-\d+)*", offsets):
-        raise place.bad("charOffset {} is not `start-end`", "repair the entity", offsets)
-    numbers = [place.number(n) for n in re.findall(r"\d+", offsets)]
+        raise location.bad("charOffset {} is not `start-end`", "repair the entity", offsets)
+    numbers = [location.number(n) for n in re.findall(r"\d+", offsets)]
     if not numbers[0] <= numbers[-1] < len(text):
         hint = f"offsets count characters of the sentence, which has {len(text)}"
-        raise place.bad("charOffset {} leaves the sentence", hint, offsets)
+        raise location.bad("charOffset {} leaves the sentence", hint, offsets)
     covered = "".join(
         squeezed(text[a : b + 1]) for a, b in zip(numbers[::2], numbers[1::2], strict=True)
     )
@@ -225,16 +227,16 @@ def _drug(place: FileLine, mask: str, entity: ET.Element, text: str) -> Replacem
     # One name of the corpus is a letter longer than its place.
     if not (covered.startswith(surface) or surface.startswith(covered)):
         hint = "offsets count characters (code points) of the sentence; the end is its last"
-        raise place.bad(f"characters {offsets} are not {{}}", hint, surface)
+        raise location.bad(f"characters {offsets} are not {{}}", hint, surface)
     return Replacement(numbers[0], numbers[-1] + 1, mask)
 
 
-def _interaction(place: FileLine, options: DdiOptions, pair: ET.Element) -> str | None:
+def _interaction(location: FileLine, options: DdiOptions, pair: ET.Element) -> str | None:
     """The pair's label; None where it is skipped."""
     if pair.get("ddi") not in ("true", "false"):
-        what, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
-        raise place.at(None).bad(what, hint, pair.get("id"))
+        message, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
+        raise location.at(None).bad(message, hint, pair.get("id"))
     if pair.get("ddi") == "false":
         return options.negative
     kind = pair.get("type")
-    return options.untyped if not kind else place.label(kind)
+    return options.untyped if not kind else location.label(kind)

@@ -81,50 +81,52 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
             start.split, ColumnLayout(header=options.header, columns=options.columns)
         )
         width, where, label_at = 0, dict[str, int](), list[int]()
-        for place, row in delimited(start, options.separator, quoting=options.quoting):
+        for location, row in delimited(start, options.separator, quoting=options.quoting):
             if width == 0:
                 width, named = len(row), layout.columns.model_dump(exclude_none=True)
                 labels = named.pop("label")
                 where = {
-                    role: _position(place, layout, role, column, row)
+                    role: _position(location, layout, role, column, row)
                     for role, column in named.items()
                 }
                 several = isinstance(labels, list)
                 label_at = [
-                    _position(place, layout, "label", c, row)
+                    _position(location, layout, "label", c, row)
                     for c in (labels if several else [labels])
                 ]
                 if layout.header:
                     continue
             if len(row) != width:
-                what = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                raise place.bad(
-                    what, "repair the row, or check `reader.separator` and `reader.quoting`", row[0]
+                message = f"the row has {len(row)} fields, the first has {width}: {{}}"
+                raise location.bad(
+                    message,
+                    "repair the row, or check `reader.separator` and `reader.quoting`",
+                    row[0],
                 )
-            numbers[place.prefix] += 1
+            numbers[location.prefix] += 1
             cells = {role: row[position] for role, position in where.items()}
             label = (
-                _mean(place, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
+                _mean(location, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
             )
             parts = _parted([label], options.label_separator)
-            id = cells.get("id", f"{place.prefix}-{numbers[place.prefix]}")
+            id = cells.get("id", f"{location.prefix}-{numbers[location.prefix]}")
             group = cells.get("group", id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
             content = {
                 "query": cells.get("first", "").strip(),
-                "labels": _mapped(place, parts, options.label_map),
-                "remarks": _quoted_lines(place, row),
+                "labels": _mapped(location, parts, options.label_map),
+                "remarks": _quoted_lines(location, row),
             }
-            yield place.document(id, cells["text"].strip(), group, **content)
+            yield location.document(id, cells["text"].strip(), group, **content)
 
 
-def _quoted_lines(place: FileLine, row: list[str]) -> tuple[Remark, ...]:
+def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
     """The lines of a row whose quoted field goes on over several."""
-    first, breaks = place.line or 1, sum(cell.count("\n") for cell in row)
+    first, breaks = location.line or 1, sum(cell.count("\n") for cell in row)
     if not breaks:
         return ()
-    return (Remark("quotes", f"{place.path.name} lines {first} to {first + breaks}"),)
+    return (Remark("quotes", f"{location.path.name} lines {first} to {first + breaks}"),)
 
 
 def _parted(names: list[str], separator: str | None) -> list[str]:
@@ -135,40 +137,40 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
 
 
 def _mapped(
-    place: FileLine, names: Iterable[str], label_map: dict[str, str | None]
+    location: FileLine, names: Iterable[str], label_map: dict[str, str | None]
 ) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
-    labels = (place.mapped(name, label_map) for name in names)
+    labels = (location.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
 
 
 def _position(
-    place: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]
+    location: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]
 ) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
     if isinstance(column, int):
         if not 0 <= column < len(first):
-            raise place.bad(
+            raise location.bad(
                 f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0"
             )
         return column
     if not layout.header:
-        raise place.bad(f"column '{column}' needs a header", "give the column's number")
+        raise location.bad(f"column '{column}' needs a header", "give the column's number")
     if column not in first:
-        raise place.bad(f"the header has no column '{column}'", place.nearest(column, first))
+        raise location.bad(f"the header has no column '{column}'", location.nearest(column, first))
     if first.count(column) > 1:
-        what = f"the header has column '{column}' {first.count(column)} times"
-        raise place.bad(what, f"give the number of the one that is meant, as in `{role}: 0`")
+        message = f"the header has column '{column}' {first.count(column)} times"
+        raise location.bad(message, f"give the number of the one that is meant, as in `{role}: 0`")
     return first.index(column)
 
 
-def _mean(place: FileLine, cells: list[str]) -> str:
+def _mean(location: FileLine, cells: list[str]) -> str:
     """The mean of the cells' numbers, as text."""
     try:
         numbers = [float(cell) for cell in cells]
     except ValueError:
         wrong = next(c for c in cells if not re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", c))
-        raise place.bad(
+        raise location.bad(
             "{} is not a number", "fill the cell in, or remove the row", wrong
         ) from None
     return f"{math.fsum(numbers) / len(numbers):.10g}"
@@ -236,8 +238,8 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
             continue
         if options.label_key == "first_word":
             names = [name.strip().split(" ", 1)[0] for name in names]
-        labels = _mapped(row.place, names, options.label_map)
-        yield row.place.document(id, text.strip(), group, query=first, labels=labels)
+        labels = _mapped(row.location, names, options.label_map)
+        yield row.location.document(id, text.strip(), group, query=first, labels=labels)
 
 
 class ParquetColumns(Strict):
@@ -299,9 +301,9 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
             group = group.rpartition("_")[0] or group
         names = options.names
         if isinstance(names, str):
-            path = row.place.path
+            path = row.location.path
             if path not in own_names:
-                own_names[path] = _names_in(row.place, c.labels or c.tags or "")
+                own_names[path] = _names_in(row.location, c.labels or c.tags or "")
             names = own_names[path]
         if c.text is not None and c.labels is not None:
             labels = _parted(
@@ -310,20 +312,20 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
             content: dict[str, Any] = {
                 "text": row.text(c.text, "text", "").strip(),
                 "query": row.text(c.first, "first text", "").strip(),
-                "labels": tuple(filter(None, _mapped(row.place, labels, options.label_map))),
+                "labels": tuple(filter(None, _mapped(row.location, labels, options.label_map))),
             }
         else:
             assert c.tokens is not None
             assert c.tags is not None
             words, tags = tagged_row(row, c.tokens, c.tags, names, tagging)
             content = tagged(words, tags, tagging)
-        yield row.place.document(id, group=group, **content)
+        yield row.location.document(id, group=group, **content)
 
 
-def _names_in(place: FileLine, column: str) -> list[str]:
+def _names_in(location: FileLine, column: str) -> list[str]:
     """What the file itself says of the integers in this column. Raises DataFormatError."""
-    names = class_names(place.path).get(column)
+    names = class_names(location.path).get(column)
     if names is None:
         hint = "list the names in `reader.names`"
-        raise place.at(None).bad(f"its metadata name no classes of column '{column}'", hint)
+        raise location.at(None).bad(f"its metadata name no classes of column '{column}'", hint)
     return names

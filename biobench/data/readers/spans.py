@@ -55,14 +55,14 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
     for row in rows:
         text, mentions = row.value(options.text, "text"), row.value(options.spans, "mentions")
         if not isinstance(text, str) or not isinstance(mentions, list):
-            what = f"'{options.text}' must be a text and '{options.spans}' a list"
-            raise row.bad(what, "check the fields, or repair the object")
+            message = f"'{options.text}' must be a text and '{options.spans}' a list"
+            raise row.bad(message, "check the fields, or repair the object")
         id = row.text(options.id, "id", row.number)
         spans = tuple(
             span for mention in mentions if (span := _span(options, row, mention, text)) is not None
         )
-        whole = row.place.document(id, text, row.text(options.group, "group", id), spans=spans)
-        yield finished(row.place, whole, options.tokens, options.overlap, options.decode)
+        whole = row.location.document(id, text, row.text(options.group, "group", id), spans=spans)
+        yield finished(row.location, whole, options.tokens, options.overlap, options.decode)
 
 
 def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> Span | None:
@@ -71,7 +71,7 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
         for name in (options.start, options.end, options.label):
             if name not in mention:
                 raise row.bad(
-                    f"a mention has no field '{name}'", row.place.nearest(name, list(mention))
+                    f"a mention has no field '{name}'", row.location.nearest(name, list(mention))
                 )
         start, end, kind = (mention[name] for name in (options.start, options.end, options.label))
         surface = mention.get("text")
@@ -82,9 +82,9 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
     if type(start) is not int or type(end) is not int:
         raise row.bad("the offsets of a mention are no whole numbers", "repair the object")
     check_surface(
-        row.place, text, [(start, end)], surface if isinstance(surface, str) else text[start:end]
+        row.location, text, [(start, end)], surface if isinstance(surface, str) else text[start:end]
     )
-    label = row.place.mapped(_name(row, kind), options.types)
+    label = row.location.mapped(_name(row, kind), options.types)
     return None if label is None else Span(start, end, label)
 
 

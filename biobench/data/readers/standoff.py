@@ -74,7 +74,7 @@ def squeezed(text: str) -> str:
 
 
 def check_surface(
-    place: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str
+    location: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str
 ) -> None:
     """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
     space aside.
@@ -83,12 +83,12 @@ def check_surface(
     hint = "offsets count characters (code points) from 0, the end is past the last"
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
         cause = edges.meant(text, fragments, surface) or "check offsets and text"
-        what = f"offsets {shown} leave the text (length {len(text)})"
-        raise place.bad(what, f"{hint}; {cause}")
+        message = f"offsets {shown} leave the text (length {len(text)})"
+        raise location.bad(message, f"{hint}; {cause}")
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
         cause = edges.meant(text, fragments, surface) or "is it the same text?"
-        raise place.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
+        raise location.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
 
 
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
@@ -105,7 +105,7 @@ def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragment
 
 
 def flat(
-    place: FileLine,
+    location: FileLine,
     fragments: Sequence[tuple[int, int]],
     text: str,
     policy: Discontinuous,
@@ -117,7 +117,7 @@ def flat(
     """
     pieces = merge_fragments(fragments, text)
     if len(pieces) > 1 and policy == "error":
-        raise place.bad("the mention is discontinuous: {}", "set `reader.discontinuous`", name)
+        raise location.bad("the mention is discontinuous: {}", "set `reader.discontinuous`", name)
     if len(pieces) > 1 and policy != "each":
         pieces = {"hull": ((pieces[0][0], pieces[-1][1]),), "first": pieces[:1], "drop": ()}[policy]
     return [Span(*piece, label) for piece in pieces]
@@ -187,7 +187,7 @@ def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode
 
 
 def finished(
-    place: FileLine,
+    location: FileLine,
     document: Document,
     how: Literal["none"] | Tokeniser,
     overlap: Overlap,
@@ -202,7 +202,7 @@ def finished(
         # In the file's order: of mentions that begin alike, the later one is the last.
         return with_tags(document, how, overlap, decode)
     except ValueError as error:
-        raise place.bad(str(error), "set `reader.overlap`") from None
+        raise location.bad(str(error), "set `reader.overlap`") from None
 
 
 def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:

@@ -107,11 +107,11 @@ def _different(draw: Callable[[], _Drawn], wanted: int, split: str) -> list[_Dra
         drawn = draw()
         sentences.setdefault(" ".join(drawn[1]), drawn)
     if len(sentences) < wanted:
-        what = (
+        message = (
             f"the templates make only {len(sentences)} different {split}sentences, {wanted} "
             f"are asked for"
         )
-        raise DataFormatError(what, hint="lower reader.sentences")
+        raise DataFormatError(message, hint="lower reader.sentences")
     return list(sentences.values())
 
 

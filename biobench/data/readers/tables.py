@@ -56,14 +56,14 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
     import pyarrow as pa
 
     numbers: Counter[str] = Counter()
-    for place in request.places():
+    for location in request.places():
         number = 0
         try:
-            schema, batches = _opened(place.path, columns)
+            schema, batches = _opened(location.path, columns)
             for column in columns:
                 if column not in schema.names:
-                    hint = place.nearest(column, schema.names)
-                    raise place.at(None).bad(f"has no column '{column}'", hint)
+                    hint = location.nearest(column, schema.names)
+                    raise location.at(None).bad(f"has no column '{column}'", hint)
             structures = {
                 column: feature
                 for column, feature in _features(schema).items()
@@ -72,13 +72,13 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
             for batch in batches:
                 for values in batch.to_pylist():
                     number += 1
-                    numbers[place.split] += 1
+                    numbers[location.split] += 1
                     for column in structures.keys() & values.keys():
                         values[column] = _with_names(structures[column], values[column])
-                    id = f"{place.prefix}-{numbers[place.split]}"
-                    yield DataRow(place.at(number), values, id, "row")
+                    id = f"{location.prefix}-{numbers[location.split]}"
+                    yield DataRow(location.at(number), values, id, "row")
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise _no_table(place.path, error) from None
+            raise _no_table(location.path, error) from None
 
 
 def _opened(path: Path, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
@@ -134,5 +134,5 @@ def _transposed(structure: dict[str, Any]) -> Any:
 
 
 def _no_table(path: Path, error: Exception) -> DataFormatError:
-    what = f"is not a whole parquet or Arrow file ({first_line(error)})"
-    return DataFormatError(what, hint="download it again", file=path)
+    message = f"is not a whole parquet or Arrow file ({first_line(error)})"
+    return DataFormatError(message, hint="download it again", file=path)

@@ -20,7 +20,7 @@ _DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
 SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
-def checked_tag(place: FileLine, tag: str, tagging: Tagging, hint: str) -> str:
+def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> str:
     """The tag itself. Raises DataFormatError for one of another shape, or of no label of the task.
 
     hint: what to do about another shape.
@@ -28,9 +28,9 @@ def checked_tag(place: FileLine, tag: str, tagging: Tagging, hint: str) -> str:
     try:
         letter, name = tagging.parse(tag)
     except ValueError:
-        raise place.bad(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
+        raise location.bad(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
     if letter != "O":
-        place.mapped(name, tagging.types)
+        location.mapped(name, tagging.types)
     return tag
 
 
@@ -143,8 +143,8 @@ def _blocks(
         if marker is None and _is_comment(options, line):
             continue
         if marker is None and line.strip():
-            place = start.at(number)
-            rows.append((place, *_token_and_tag(options, tagging, line, place)))
+            location = start.at(number)
+            rows.append((location, *_token_and_tag(options, tagging, line, location)))
         elif marker is not None or not (whole and marked):
             if rows:
                 yield None, rows
@@ -176,7 +176,7 @@ def _is_comment(options: IobOptions, line: str) -> bool:
 
 
 def _token_and_tag(
-    options: IobOptions, tagging: Tagging, line: str, place: FileLine
+    options: IobOptions, tagging: Tagging, line: str, location: FileLine
 ) -> tuple[str, str]:
     """Token and checked tag of a line. Raises DataFormatError."""
     fields = line.split(SEPARATORS[options.separator])
@@ -185,16 +185,16 @@ def _token_and_tag(
             f"check `reader.columns` and `reader.separator: {options.separator}`, or repair "
             f"the line"
         )
-        raise place.bad(
+        raise location.bad(
             f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}",
             hint,
             line,
         )
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     if not token.strip():
-        raise place.bad("the token is empty: {}", "repair the line", line)
+        raise location.bad("the token is empty: {}", "repair the line", line)
     hint = "check `reader.columns` and `reader.scheme`, name it in `reader.tag_map`, or repair it"
-    return token, checked_tag(place, tag, tagging, hint)
+    return token, checked_tag(location, tag, tagging, hint)
 
 
 class JsonTokensOptions(ReaderOptions):
@@ -232,7 +232,7 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
         id = row.text(options.id, "id", row.number)
         group = row.text(options.group, "group", id)
         words, tags = tagged_row(row, options.tokens, options.tags, options.names, tagging)
-        yield row.place.document(id, group=group, **tagged(words, tags, tagging))
+        yield row.location.document(id, group=group, **tagged(words, tags, tagging))
 
 
 def tagging_of(options: ReaderOptions) -> Tagging:
@@ -274,5 +274,5 @@ def tagged_row(
         else "check `reader.names` and `reader.scheme`"
     )
     return words, [
-        checked_tag(row.place, row.named(value, names), tagging, hint) for value in values
+        checked_tag(row.location, row.named(value, names), tagging, hint) for value in values
     ]

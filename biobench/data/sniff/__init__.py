@@ -49,9 +49,9 @@ def _proposals(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         proposals = detector(corpus, wanted)
         if proposals:
             return proposals
-    what = "is neither JSON, a token file with tags, nor rows with a text and a label"
+    message = "is neither JSON, a token file with tags, nor rows with a text and a label"
     hint = "see the formats in docs/tasks.md and write the spec by hand"
-    raise corpus.places()[0].bad(what, hint)
+    raise corpus.places()[0].bad(message, hint)
 
 
 def _best(proposals: Iterable[Proposal], corpus: DataFiles) -> Attempt:

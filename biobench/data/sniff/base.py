@@ -51,9 +51,9 @@ class DataFiles:
         """The beginning of each file."""
         return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
 
-    def part(self, place: FileLine) -> DataFiles:
+    def part(self, location: FileLine) -> DataFiles:
         """The corpus of one of its files."""
-        return DataFiles({place.split or "all": [place.path]})
+        return DataFiles({location.split or "all": [location.path]})
 
 
 @dataclass(slots=True)

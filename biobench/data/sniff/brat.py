@@ -17,8 +17,8 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         return []
     reader: dict[str, Any] = {"format": "brat"}
     alone = mentions = in_pieces = repeated = 0
-    for place in corpus.places():
-        raw = parse_brat(place, "skip")
+    for location in corpus.places():
+        raw = parse_brat(location, "skip")
         if raw is None:
             alone += 1
             continue

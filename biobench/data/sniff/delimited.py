@@ -23,7 +23,7 @@ Cells = list[str]
 class _File:
     """A file's rows of the common width. names: of its columns, numbers where it has no header."""
 
-    place: FileLine
+    location: FileLine
     header: bool
     names: list[str]
     rows: list[tuple[FileLine, Cells]]
@@ -43,10 +43,10 @@ class _File:
     def data_rows(self, columns: Collection[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
         rows: list[DataRow] = []
-        for number, (place, cells) in enumerate(self.rows):
+        for number, (location, cells) in enumerate(self.rows):
             named = zip(self.columns, cells, strict=True)
             values = {name: cell for name, cell in named if name in columns}
-            rows.append(DataRow(place, values, str(number), "row"))
+            rows.append(DataRow(location, values, str(number), "row"))
         return rows
 
 
@@ -74,12 +74,12 @@ def delimited_rows(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     return proposals
 
 
-def _separator(place: FileLine) -> Separator | None:
+def _separator(location: FileLine) -> Separator | None:
     """The sign that cuts most rows into equally many cells."""
     shares: dict[Separator, float] = {}
     names: tuple[Separator, ...] = ("tab", "semicolon", "comma")
     for name in names:
-        widths = Counter(len(cells) for _, cells in delimited(place, name, strict=False))
+        widths = Counter(len(cells) for _, cells in delimited(location, name, strict=False))
         width, number = widths.most_common(1)[0] if widths else (0, 0)
         if width >= 2 and widths.total() >= 3:
             shares[name] = number / widths.total()
@@ -90,17 +90,17 @@ def _separator(place: FileLine) -> Separator | None:
 def _has_quotes(places: list[FileLine]) -> bool:
     return any(
         '"' in cell
-        for place in places
-        for _, cells in delimited(place, "tab", quoting="none", strict=False)
+        for location in places
+        for _, cells in delimited(location, "tab", quoting="none", strict=False)
         for cell in cells
     )
 
 
 def _unclosed(places: list[FileLine], separator: Separator) -> bool:
     """Whether the reader meets the end of a file inside a quoted field."""
-    for place in places:
+    for location in places:
         try:
-            for _ in delimited(place, separator):
+            for _ in delimited(location, separator):
                 pass
         except DataFormatError as error:
             if "unexpected end of data" in error.what:
@@ -111,7 +111,7 @@ def _unclosed(places: list[FileLine], separator: Separator) -> bool:
 def _proposed(
     places: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
 ) -> list[Proposal]:
-    files = [_file(place, separator, quoting) for place in places]
+    files = [_file(location, separator, quoting) for location in places]
     reader: dict[str, Any] = {"format": "tsv", "separator": separator, "header": files[0].header}
     seen = []
     if quoting == "none":
@@ -150,8 +150,8 @@ def _each_its_own(
         table = Table(reader | {"header": file.header}, rows, numbered=file.numbered, seen=seen)
         proposals += labelled_rows(table, wanted)
         layout = {key: proposals[-1].reader[key] for key in ("header", "columns")}
-        layouts.setdefault(file.place.split, layout)
-    proposal, common = proposals[0], layouts[files[0].place.split]
+        layouts.setdefault(file.location.split, layout)
+    proposal, common = proposals[0], layouts[files[0].location.split]
     proposal.reader["split_layout"] = {
         split: layout for split, layout in layouts.items() if layout != common
     }
@@ -159,13 +159,13 @@ def _each_its_own(
     return [proposal]
 
 
-def _file(place: FileLine, separator: Separator, quoting: str) -> _File:
+def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     """Raises DataFormatError where the header stands again below."""
-    every = list(delimited(place, separator, quoting=quoting, strict=False))
+    every = list(delimited(location, separator, quoting=quoting, strict=False))
     width = Counter(len(cells) for _, cells in every).most_common(1)[0][0] if every else 0
     rows = [(at, cells) for at, cells in every if len(cells) == width]
     if not rows:
-        return _File(place, header=False, names=[], rows=[])
+        return _File(location, header=False, names=[], rows=[])
     first = rows[0][1]
     if any(LABEL.fullmatch(cell) for cell in first):
         for at, cells in rows[1:]:
@@ -173,7 +173,7 @@ def _file(place: FileLine, separator: Separator, quoting: str) -> _File:
                 raise at.bad("the header stands again", "remove the line")
     header = _is_header(first, [cells for _, cells in rows[1:]])
     names = first if header else [str(number) for number in range(width)]
-    return _File(place, header, names, rows[1:] if header else rows)
+    return _File(location, header, names, rows[1:] if header else rows)
 
 
 def _is_header(first: Cells, below: list[Cells]) -> bool:

@@ -93,7 +93,7 @@ def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
 def _check_named(table: Table, wanted: Wanted) -> None:
     for name in (wanted.text, wanted.label, wanted.group):
         if name is not None and name not in table.filled:
-            path = table.rows[0].place.path if table.rows else None
+            path = table.rows[0].location.path if table.rows else None
             hint = suggest(name, list(table.filled))
             raise DataFormatError(f"has no column '{name}'", hint=hint, file=path, line=1)
 
@@ -103,7 +103,7 @@ def _nothing(table: Table) -> DataFormatError:
         f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label is a "
         f"class, no number"
     )
-    path = table.rows[0].place.path if table.rows else None
+    path = table.rows[0].location.path if table.rows else None
     return DataFormatError("has no text field with a label field", hint=hint, file=path, line=1)
 
 
@@ -169,22 +169,22 @@ def _fault(table: Table, column: str, cells: list[Any]) -> DataFormatError | Non
     for cell in cells:
         items = cell if isinstance(cell, list) else [cell]
         numbers = [item for item in items if isinstance(item, (int, float))]
-        what, hint = None, "labels are texts, whole numbers, or lists of them"
+        message, hint = None, "labels are texts, whole numbers, or lists of them"
         if len(set(numbers)) < len(numbers):
-            what = "a label is a vector of numbers (multi-hot): {}"
+            message = "a label is a vector of numbers (multi-hot): {}"
             hint = "write the names of the labels that are 1, as a list of texts"
         elif any(isinstance(item, dict) for item in items):
-            what = "a label is an object: {}"
+            message = "a label is an object: {}"
         elif any(isinstance(item, list) for item in items):
-            what = "a label is a list inside a list: {}"
+            message = "a label is a list inside a list: {}"
         elif any(isinstance(item, float) and not missing(item) for item in items):
-            what = "a label is the number {}"
+            message = "a label is the number {}"
         elif isinstance(cell, str) and _is_written_list(cell):
-            what = "a label is a list or an object written as text: {}"
+            message = "a label is a list or an object written as text: {}"
             hint = "write the labels of a cell with a sign between them, and name it by --separator"
-        if what is not None:
+        if message is not None:
             value = str(cell)
-            return table.row_with(column, cell).bad(f"{what} (column '{column}')", hint, value)
+            return table.row_with(column, cell).bad(f"{message} (column '{column}')", hint, value)
     return None
 
 
@@ -246,9 +246,9 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
         return best
     alike = [label.column for label in labels if label.values == best.values]
     if len(alike) > 1:
-        what = f"columns {', '.join(alike)} hold the same {len(best.values)} values"
+        message = f"columns {', '.join(alike)} hold the same {len(best.values)} values"
         hint = f"name the label with --label {alike[0]}; numbers to predict are `type: regression`"
-        raise table.rows[0].place.bad(what, hint)
+        raise table.rows[0].location.bad(message, hint)
     return best
 
 
@@ -261,7 +261,7 @@ def _check_documents(table: Table, text: str, label: _Label) -> None:
     if spelling_of(Counter(cells)) is not None and len(words) > 0.9 * len(table.filled[text]):
         tags = ", ".join(sorted(label.values)[:6])
         hint = "write a word and its tag a line, a blank line between sentences: `format: iob`"
-        raise table.rows[0].place.bad(f"the rows are words with tags ({tags})", hint)
+        raise table.rows[0].location.bad(f"the rows are words with tags ({tags})", hint)
 
 
 def _group(table: Table, taken: tuple[str | None, ...]) -> str | None:

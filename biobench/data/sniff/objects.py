@@ -21,7 +21,7 @@ _ENDINGS = (".json", ".jsonl", ".ndjson")
 def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Tables of the hub. Raises DataFormatError where some files are none."""
     places = corpus.places()
-    are_tables = [is_table(place.path) for place in places]
+    are_tables = [is_table(location.path) for location in places]
     if not any(are_tables):
         return []
     if not all(are_tables):
@@ -30,7 +30,7 @@ def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         hint = "bring all splits into one format, or give one data file"
         raise other.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    names = {place.path: class_names(place.path) for place in places}
+    names = {location.path: class_names(location.path) for location in places}
     table = Table({"format": "parquet"}, list(table_rows(request)), names)
     return _first_shape(table, wanted)
 
@@ -45,11 +45,11 @@ def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     return _first_shape(Table({"format": "json", "layout": layout}, rows), wanted)
 
 
-def _layout(place: FileLine) -> Any:
+def _layout(location: FileLine) -> Any:
     """How the objects stand; None where the file is no JSON. Raises DataFormatError for JSON that
     holds no objects.
     """
-    text = read_text(place.path).lstrip()
+    text = read_text(location.path).lstrip()
     if not text.startswith(("{", "[")):
         return None
     first_line = text.partition("\n")[0]
@@ -57,7 +57,7 @@ def _layout(place: FileLine) -> Any:
         return "lines"
     content = _parsed(text)
     if content is None:
-        if place.path.suffix not in _ENDINGS:
+        if location.path.suffix not in _ENDINGS:
             return None
         return "list" if text.startswith("[") else "lines"
     if isinstance(content, list):
@@ -65,11 +65,11 @@ def _layout(place: FileLine) -> Any:
     if content and all(isinstance(value, dict) for value in content.values()):
         if all(_is_column(value) for value in content.values()):
             hint = "write one object a row: `to_json(orient='records', lines=True)`"
-            raise place.bad("is a JSON object of columns", hint)
+            raise location.bad("is a JSON object of columns", hint)
         return "keyed"
     inner = [name for name, value in content.items() if isinstance(value, list) and value]
     nested = f"; the list that it has under '{inner[0]}' may be the data" if inner else ""
-    raise place.bad(
+    raise location.bad(
         "is one JSON object that holds no objects by their ids",
         f"write one object a line, or a list of objects{nested}",
     )

@@ -123,13 +123,13 @@ def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
             f"{len(files)} {name or 'without ending'}" for name, files in by_ending.items()
         )
         below = ", ".join(sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5])
-        what = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
-        what += f" in {below}" if len(parents) > 1 else ""
+        message = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
+        message += f" in {below}" if len(parents) > 1 else ""
         hint = (
             "give one data file, or a folder whose files name train, dev and test; where texts and "
             "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
         )
-        raise UsageError(what, hint=hint)
+        raise UsageError(message, hint=hint)
     (files,) = by_ending.values()
     return files
 

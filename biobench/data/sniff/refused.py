@@ -12,13 +12,13 @@ def unread_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """No proposal. Raises DataFormatError for an empty file, for fastText's labelled lines, and for
     lines of `label|text`.
     """
-    for place in corpus.places():
-        lines = [line for _, line in read_lines(place.path) if line.strip()]
+    for location in corpus.places():
+        lines = [line for _, line in read_lines(location.path) if line.strip()]
         if not lines:
-            raise place.bad("is empty", "put the data of the split there, or remove the file")
+            raise location.bad("is empty", "put the data of the split there, or remove the file")
         remedy = "write each row as label, tab, text, below a header `label`, tab, `text`"
         if all(line.startswith(_FASTTEXT) for line in lines):
-            raise place.bad("is text in fastText's format (`__label__NAME text`)", remedy)
+            raise location.bad("is text in fastText's format (`__label__NAME text`)", remedy)
         if all(line.count("|") == 1 and "\t" not in line for line in lines):
-            raise place.bad("holds rows that `|` cuts in two", remedy)
+            raise location.bad("holds rows that `|` cuts in two", remedy)
     return []

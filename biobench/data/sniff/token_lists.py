@@ -29,8 +29,8 @@ def token_lists(table: Table, wanted: Wanted) -> list[Proposal]:
         if every and all(type(tag) is int for tag in every):
             hint = "name their meanings in `reader.names`, as in [O, B-Disease, I-Disease]"
             value = str(lists[tags][0])
-            place = table.row_with(tags, lists[tags][0])
-            raise place.bad(
+            location = table.row_with(tags, lists[tags][0])
+            raise location.bad(
                 f"the tags are numbers without names (column '{tags}'): {{}}", hint, value
             )
         spelling = spelling_of(Counter(every)) if all(isinstance(x, str) for x in every) else None
@@ -61,7 +61,7 @@ def _aligned(words: list[list[Any]], tags: list[list[Any]]) -> bool:
 
 def _written(table: Table, row: DataRow, tags: str) -> list[Any]:
     """The row's tags, as texts where its file names their integers."""
-    names = table.names.get(row.place.path, {}).get(tags, [])
+    names = table.names.get(row.location.path, {}).get(tags, [])
     inside = range(len(names))
     values = row.values.get(tags) or []
     return [names[tag] if type(tag) is int and tag in inside else tag for tag in values]

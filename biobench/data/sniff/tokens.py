@@ -37,7 +37,9 @@ class _Layout:
 
 def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Token files with tags of any spelling, under each scheme that they may have."""
-    lines = [(place, [line for _, line in read_lines(place.path)]) for place in corpus.places()]
+    lines = [
+        (location, [line for _, line in read_lines(location.path)]) for location in corpus.places()
+    ]
     every = [line for _, of_file in lines for line in of_file]
     layout = _layout([line for line in every if line.strip() and not line.startswith(_MARKERS)])
     if layout is None:

@@ -46,7 +46,7 @@ def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:
     except DataFormatError as error:
         return Attempt(proposal, [], error)
     if not trial.labels:
-        what = "is read without a single label or mention"
+        message = "is read without a single label or mention"
         hint = "is this the file with the annotations?"
-        trial.problem = DataFormatError(what, hint=hint, file=corpus.paths[0])
+        trial.problem = DataFormatError(message, hint=hint, file=corpus.paths[0])
     return trial
