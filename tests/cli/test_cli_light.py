@@ -87,7 +87,7 @@ def test_no_heavy_import(command, tmp_path):
 
 @pytest.mark.parametrize("command", MOST_MODULES)
 def test_few_modules_are_loaded_by_what_answers_at_once(command, tmp_path):
-    used, err = measured(command.split(), tmp_path)
+    used, err = measured(command, tmp_path)
     assert used["loaded"] <= MOST_MODULES[command], err
 
 
