@@ -33,7 +33,7 @@ WIDTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurveShare:
     """One share of the training documents. Scores are fractions; low, high: 95% over seeds.
 
     documents: None where the records are older than that field.
@@ -63,7 +63,7 @@ class Curve:
     model: str
     task: str
     metric: str
-    points: tuple[Point, ...]
+    points: tuple[CurveShare, ...]
     baseline: tuple[str, float] | None = None
 
     @property
@@ -77,7 +77,7 @@ def curves_of(results: Results, task: str, average: AverageName = "paper") -> li
     metric = metric_of(results.infos[task], average)
     rows = [row for row in cells(results, average).rows if row.task == task]
     row_of = {row.line: row for row in rows}
-    alike: dict[tuple[Any, ...], list[Point]] = defaultdict(list)
+    alike: dict[tuple[Any, ...], list[CurveShare]] = defaultdict(list)
     for group in results.groups:
         row = row_of.get((group.model, group.variant, group.source))
         if group.task == task and row is not None and not group.folds:
@@ -104,10 +104,10 @@ def _recipe(group: RunGroup) -> tuple[float, str]:
     return share, canonical(protocol)
 
 
-def _point(share: float, group: RunGroup, row: Row) -> Point:
+def _point(share: float, group: RunGroup, row: Row) -> CurveShare:
     """The group's row of the report, as a point; too few seeds and failed runs give no interval."""
     has_interval = row.n_seeds >= LEAST_SEEDS and not row.failed
-    return Point(
+    return CurveShare(
         share=share,
         documents=group.records[0].train_documents,
         mean=row.mean,
@@ -118,7 +118,7 @@ def _point(share: float, group: RunGroup, row: Row) -> Point:
     )
 
 
-def difference(point: Point, other: Point) -> MeanTest | None:
+def difference(point: CurveShare, other: CurveShare) -> MeanTest | None:
     """`other` minus `point` over seeds (Welch); None below three seeds."""
     if not (point.is_tested and other.is_tested):
         return None
@@ -133,7 +133,7 @@ def difference(point: Point, other: Point) -> MeanTest | None:
     )
 
 
-def doublings(curve: Curve) -> Iterator[tuple[Point, MeanTest]]:
+def doublings(curve: Curve) -> Iterator[tuple[CurveShare, MeanTest]]:
     """Each point whose double was run, and what doubling gives. Nothing is extrapolated."""
     for point in curve.points:
         for other in curve.points:
@@ -167,7 +167,7 @@ def crossing(first: Curve, second: Curve) -> str | None:
     pairs = [(p, of_second[p.share]) for p in first.points if p.share in of_second]
     tests = [difference(one, other) for one, other in pairs]
     steps = holm([None if test is None else test.p for test in tests])
-    leads: list[tuple[Point, str]] = []
+    leads: list[tuple[CurveShare, str]] = []
     for (point, _), test, step in zip(pairs, tests, steps, strict=True):
         if test is not None and step is not None and step.passed:
             leads.append((point, second.model if test.estimate > 0 else first.model))
@@ -180,14 +180,14 @@ def crossing(first: Curve, second: Curve) -> str | None:
     return None
 
 
-def texts(point: Point) -> str:
+def texts(point: CurveShare) -> str:
     """``200 of 1,600 texts``, or the share where the records do not say how many."""
     if point.documents is None:
         return f"{100 * point.share:g}% of the texts"
     return f"{point.documents:,} of {round(point.documents / point.share):,} texts"
 
 
-def _score(point: Point) -> str:
+def _score(point: CurveShare) -> str:
     """``61.0 (57.2 to 64.8)``"""
     score = f"{100 * point.mean:.1f}"
     if point.low is None or point.high is None:
@@ -219,7 +219,7 @@ def as_text(curves: Sequence[Curve]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _drawn(point: Point, baseline: tuple[str, float] | None, low: float, high: float) -> str:
+def _drawn(point: CurveShare, baseline: tuple[str, float] | None, low: float, high: float) -> str:
     """The mean (o) in its interval (-) between the lowest and the highest number of the task."""
 
     def column(value: float) -> int:
