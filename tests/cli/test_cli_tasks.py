@@ -282,6 +282,8 @@ def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
     ("header", "text", "options", "reason"),
     [
         ("patient", "a text", (), "column 'patient'"),
+        ("date_de_naissance", "a text", (), "column 'date_de_naissance'"),
+        ("subject_name", "a text", (), "several texts of one group"),
         ("case", "a text", (), "several texts of one group"),
         ("other", "Mme Martin seen 03/02/2021:", (), "dates and names of persons in the texts"),
         ("other", "a text", ("--clinical",), "--clinical"),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from biobench.schema.document import Document
 
 _PERSONAL = re.compile(
-    r"(patient|subject|person|hadm|mrn|ipp|nip|birth|dob|naissance|surname|first_?name|last_?name"
+    r"subject_?(id|no)|((id|nom|prenom|date|no|num)_?(de_?|du_?)?)?"
+    r"(patient|person|hadm|mrn|ipp|nip|birth|dob|naissance|surname|first_?name|last_?name"
     r"|nom|prenom|address|adresse)(_?(id|name|no|date))?",
     re.IGNORECASE,
 )
