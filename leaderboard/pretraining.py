@@ -186,8 +186,7 @@ def _studies(studies: Sequence[StudyTable]) -> None:
     for study in ordered:
         for sentence in replication_sentences(study, studies):
             st.markdown(literal(sentence))
-        title = f"{study.file}: {study.study}"
-        with st.expander(literal(title)):
+        with st.expander(literal(study.title)):
             _study_table(study)
 
 

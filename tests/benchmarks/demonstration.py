@@ -6,7 +6,7 @@
     results/study/replication.json
     biobench study results/study/unseen.yaml --out unseen --data-dir DATA --table --json
     --slice unseen > results/study/unseen.json
-    (and --slice seen > results/study/unseen_seen.json)
+    (and --slice seen > results/study/seen.json)
     python -m tests.benchmarks.demonstration    # all, from those files
 
 Each declaration whose scores lie next to it takes part. Means are over the tasks that all of them
@@ -36,7 +36,7 @@ EXPLORED = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
 REPLICATION = FOLDER / "replication.yaml"
 DECLARATIONS = (*EXPLORED, REPLICATION)
 PAGE, PICTURE = ROOT / "docs" / "pretraining.md", ROOT / "docs" / "images" / "demonstration.svg"
-UNSEEN = {"unseen": FOLDER / "unseen.json", "seen": FOLDER / "unseen_seen.json"}
+UNSEEN = {"unseen": FOLDER / "unseen.json", "seen": FOLDER / "seen.json"}
 """Slice -> what the study of unseen mentions gave on it; the primary outcome first."""
 UNSEEN_PICTURE = ROOT / "docs" / "images" / "unseen_study.svg"
 START, END = "<!-- study: start -->", "<!-- study: end -->"

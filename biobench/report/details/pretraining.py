@@ -110,6 +110,14 @@ class StudyTable(_Read):
     """The table's file without its ending, by which another study names it."""
     replicates: str = Field(default="", max_length=300)
     """The study that this one repeats; empty: none."""
+    slice: str | None = Field(default=None, max_length=40)
+    """The part of the gold that is scored; None: all of it."""
+
+    @property
+    def title(self) -> str:
+        """Its file, what it asks, and on which part of the gold."""
+        scored = "" if self.slice is None else f" (scores of {self.slice} mentions)"
+        return f"{self.file}: {self.study}{scored}"
 
 
 @dataclass(frozen=True, slots=True)
