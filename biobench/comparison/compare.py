@@ -310,12 +310,13 @@ def split_notes(common: CommonTasks) -> list[str]:
         for row in common.pair(first, second):
             if row.note:
                 tasks_of.setdefault(row.note, []).append(row.info.id)
+        names = sorted((labels[first], labels[second]))
         for note, tasks in tasks_of.items():
             line = f"{', '.join(tasks)}: {note}"
-            pairs_of.setdefault(line, []).append(f"{labels[first]} and {labels[second]}")
+            pairs_of.setdefault(line, []).append(" and ".join(names))
     return [
-        line if len(pairs) == len(positions) else f"{line} ({'; '.join(pairs)})"
-        for line, pairs in pairs_of.items()
+        line if len(pairs) == len(positions) else f"{line} ({'; '.join(sorted(pairs))})"
+        for line, pairs in sorted(pairs_of.items())
     ]
 
 
@@ -341,7 +342,9 @@ def declared_notes(
     declared: DeclaredPlan, common: CommonTasks, parts: Sequence[ComparedPart]
 ) -> list[str]:
     """The plan, and what departs from it."""
-    exploratory = [f"{pair.first} – {pair.second}" for pair in parts[0].pairs if pair.exploratory]
+    exploratory = sorted(
+        " – ".join(sorted((pair.first, pair.second))) for pair in parts[0].pairs if pair.exploratory
+    )
     notes = [f"declared before looking: plan {declared.hash}", *declared.departures(common)]
     if exploratory:
         notes.append(f"exploratory, not in the declared plan: {', '.join(exploratory)}")

@@ -62,7 +62,7 @@ class DeclaredPlan(Strict):
             if tasks:
                 where = f"has other seeds than the plan declares on {', '.join(tasks)}"
                 lines.append(f"exploratory: {entrant.label} {where}")
-        return lines
+        return sorted(lines)
 
 
 def load_plan(path: str | Path) -> DeclaredPlan:

@@ -25,8 +25,9 @@ class HolmStep:
 def holm(p_values: Sequence[float | None], alpha: float = 0.05) -> tuple[HolmStep | None, ...]:
     """Holm's step-down procedure (1979) over all p values that there are, in the order given.
 
-    A p of None (no test) stays None and counts for nothing. Raises StatsInputError for numbers
-    that are no p values.
+    Equal p values are tested at one level, the strictest of theirs, so that no level depends on
+    the order. A p of None (no test) stays None and counts for nothing. Raises StatsInputError for
+    numbers that are no p values.
     """
     tested = [(p, index) for index, p in enumerate(p_values) if p is not None]
     if not all(0 <= p <= 1 for p, _ in tested):
@@ -35,13 +36,14 @@ def holm(p_values: Sequence[float | None], alpha: float = 0.05) -> tuple[HolmSte
             hint="pass p values, or None for no test",
         )
     steps: list[HolmStep | None] = [None] * len(p_values)
-    adjusted, passing, step_alpha = 0.0, True, alpha
+    adjusted, passing, step_alpha, previous = 0.0, True, alpha, -1.0
     for rank, (p, index) in enumerate(sorted(tested)):
         remaining = len(tested) - rank
         adjusted = max(adjusted, min(1.0, p * remaining))
-        if passing:
+        if passing and p != previous:
             step_alpha = alpha / remaining
             passing = p <= step_alpha
+        previous = p
         steps[index] = HolmStep(adjusted, step_alpha, passing)
     return tuple(steps)
 

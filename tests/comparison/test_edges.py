@@ -237,3 +237,25 @@ def test_ranks_are_corrected_for_all_pairs_whatever_a_plan_declares(tmp_path: Pa
     assert declared.here.p_corrected < held.pairs[0].here.p_corrected
     assert planned.ranking == held.ranking
     assert replace(declared, verdict=held.pairs[0].verdict) != held.pairs[0]
+
+
+def test_levels_do_not_depend_on_the_order_of_models_with_the_same_scores(tmp_path: Path) -> None:
+    for model, wrong in (("a", 9), ("b", 9), ("c", 1)):
+        for seed in (1, 2, 3):
+            with_errors(tmp_path, model, "gad", seed, range(wrong + seed), 40)
+    held = both_orders(tmp_path, "a", "b", "c", average="micro")
+    turned = both_orders(tmp_path, "b", "c", "a", average="micro")
+    assert "Shown for this task: 20.0 points, 98.33% interval" in held.verdict[0]
+    assert turned.verdict == held.verdict
+
+
+def test_notes_on_plans_and_splits_are_in_order_of_names(tmp_path: Path) -> None:
+    for model, folds in (("a", 4), ("b", 3), ("c", 4)):
+        for fold in range(folds):
+            splits = Resampling(fold=fold, folds=4, train_documents=900)
+            save(tmp_path, model, "gad", 42 + fold, 0.7, count=100, resampling=splits)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("pairs: [[a, b]]\nseeds: [1]\n", encoding="utf-8")
+    held = both_orders(tmp_path, "a", "b", "c", plan=plan)
+    assert "gad: compared on the 3 common splits (a and b; b and c)" in held.notes
+    assert "exploratory, not in the declared plan: a – c, b – c" in held.notes

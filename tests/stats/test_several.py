@@ -44,6 +44,13 @@ def test_the_order_of_the_claims_changes_nothing():
         assert dict(zip(shuffled, holm(shuffled), strict=True)) == steps
 
 
+def test_equal_p_values_are_tested_at_one_level():
+    """The second and the third at .05 / 2, whichever of them is asked first."""
+    steps = holm([0.02, 0.001, 0.02])
+    assert [step.alpha for step in steps] == pytest.approx([0.025, 0.05 / 3, 0.025])
+    assert all(step.passed for step in steps)
+
+
 def test_possible_ranks_count_the_models_that_differ():
     assert possible_ranks(3, []) == ((1, 3),) * 3
     assert possible_ranks(3, [(0, 1), (0, 2), (1, 2)]) == ((1, 1), (2, 2), (3, 3))
