@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from biobench.comparison.compare import Comparison, compare
-from biobench.comparison.result import PairResult
+from biobench.comparison.result import TIE, PairResult
 from biobench.comparison.verdict import interval_words, joined, points
 from biobench.errors import UsageError
 from biobench.report.baselines import no_skill
@@ -109,15 +109,20 @@ def _is_guessing(
 def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
     """The best run against the next one that it may be compared with: `compare` of the two.
 
-    None without such a rival, and where the tasks are of several languages.
+    None without such a rival, where the tasks are of several languages, and where the name stands
+    for other runs than those of the board's line.
     """
     for rival in best.rivals:
+        if rival == best.name:
+            continue
         with suppress(UsageError):  # runs under other conditions are no rival
             comparison = compare(best.name, rival, results_dir=results, tasks=best.tasks)
             # tasks of several languages have a verdict each, which Compare shows
             if len(comparison.parts) > 1:
                 return None
-            return comparison, comparison.pairs[0]
+            pair = comparison.pairs[0]
+            is_same_line = abs(pair.means[0] - best.mean.mean) < TIE
+            return (comparison, pair) if is_same_line else None
     return None
 
 
@@ -125,7 +130,8 @@ def best_run_sentence(best: BestRun) -> str:
     """The best of the runs here and its mean."""
     start = "Best run here"
     if best.protocol:
-        start = f"{start} under the {best.protocol}"
+        is_named = best.protocol.endswith("protocol")
+        start += f" under the {best.protocol}" if is_named else f" ({best.protocol})"
     tasks = joined(best.tasks) if len(best.tasks) <= 2 else f"{len(best.tasks)} tasks"
     margin = ""
     if best.mean.margin is not None and best.mean.n_seeds >= 3:
@@ -161,6 +167,9 @@ def rival_sentence(pair: PairResult) -> str:
     if pair.here is None and pair.reason:
         reason = f" ({pair.reason.partition(' on ')[0]})"
     guessing = ", not above guessing" if pair.verdict.guessing else ""
+    if pair.is_tied:
+        tied = f"{pair.better} and {pair.worse}, the best two runs, have the same mean"
+        return f"{tied}{interval}{reason}{guessing}:"
     return (
         f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next "
         f"run{interval}{reason}{guessing}:"

@@ -247,10 +247,10 @@ def possible_ranks(results: Results, one: Ranking) -> dict[str, str]:
     Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
     `MOST_RANKED`, and where they cannot be compared.
     """
-    names = [
-        entry.name for entry in one.entries if entry.rank is not None and entry.source in TESTABLE
-    ]
-    if not 2 <= len(names) <= MOST_RANKED:
+    ranked = [e for e in one.entries if e.rank is not None and e.source in TESTABLE]
+    names = [entry.name for entry in ranked]
+    # of two lines with one name `compare` knows one
+    if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}
     try:
         comparison = compare(names, results_dir=results, tasks=one.shared, pooled=True)

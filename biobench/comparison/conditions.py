@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from biobench.errors import UsageError
-from biobench.report.entrants import Entrant
+from biobench.report.entrants import Entrant, line_name
 from biobench.report.escape import plain
 from biobench.report.groups import Condition, RunGroup
 from biobench.report.tasks import NEEDLE
@@ -30,10 +30,10 @@ def same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | N
     if not runs:
         return [None] * len(entrants)
     shared = _shared_conditions(task, runs)
-    shared = _preferred(shared, runs[0][1])
+    shared = _preferred(shared, [groups for _, groups in runs])
     _refuse_choices(task, shared, runs)
     condition = shared[0]
-    return [groups[condition][0] if groups else None for groups in options]
+    return [_plain_runs(groups[condition])[0] if groups else None for groups in options]
 
 
 def _by_condition(groups: Sequence[RunGroup]) -> dict[Condition, list[RunGroup]]:
@@ -68,15 +68,25 @@ def _described(label: str, condition: Condition, groups: Sequence[RunGroup]) -> 
     return f"'{label}' was run {protocol} (spec {condition[0][:8]}, data {condition[1][:8]})"
 
 
-def _preferred(shared: Sequence[Condition], groups: ByCondition) -> list[Condition]:
-    """Full runs before limited or overridden ones, then those on the shipped spec."""
+def _plain_runs(groups: Sequence[RunGroup]) -> Sequence[RunGroup]:
+    """Of a model's groups under one condition the one without a bracket, where there is one."""
+    plain_groups = [group for group in groups if not group.variant]
+    return plain_groups if len(plain_groups) == 1 else groups
+
+
+def _preferred(shared: Sequence[Condition], sides: Sequence[ByCondition]) -> list[Condition]:
+    """Full runs of all models before limited or overridden ones, then those on the shipped spec."""
     preferences: tuple[Callable[[RunGroup], bool], ...] = (
         lambda group: group.is_full,
         lambda group: not group.variant,
     )
     best = list(shared)
     for is_preferred in preferences:
-        preferred = [condition for condition in best if all(map(is_preferred, groups[condition]))]
+        preferred = [
+            condition
+            for condition in best
+            if all(is_preferred(group) for groups in sides for group in groups[condition])
+        ]
         best = preferred or best
     return best
 
@@ -86,19 +96,22 @@ def _refuse_choices(
 ) -> None:
     """Raise UsageError where more than one condition, or more than one set of weights, is left."""
     if len(shared) > 1:
-        names = {group.variant or "full" for c in shared for group in runs[0][1][c]}
+        _, groups = min(runs, key=lambda run: run[0])
         raise UsageError(
             f"{task}: runs under {len(shared)} conditions are stored",
-            hint=f"name one: {', '.join(sorted(names))}",
+            hint=_name_of_these([group for condition in shared for group in groups[condition]]),
         )
     for label, groups in runs:
-        several = groups[shared[0]]
+        several = _plain_runs(groups[shared[0]])
         if len(several) > 1:
-            names = {f"'{plain(group.model)} [{group.variant}]'" for group in several}
             raise UsageError(
-                f"{task}: '{label}' has runs of different weights",
-                hint=f"name one: {', '.join(sorted(names))}",
+                f"{task}: '{label}' has runs of different weights", hint=_name_of_these(several)
             )
+
+
+def _name_of_these(groups: Sequence[RunGroup]) -> str:
+    names = {f"'{plain(line_name(group.model, group.variant))}'" for group in groups}
+    return f"name one: {', '.join(sorted(names))}"
 
 
 def differences(runs: Sequence[tuple[str, RunGroup]]) -> list[str]:

@@ -96,12 +96,14 @@ def _p_outside(pair: PairResult, rope: float) -> float | None:
 def _conclusion(
     answer: Answer | None, step: HolmStep | None, narrower: Conclusion | None = None
 ) -> Conclusion | None:
-    """narrower: the conclusion about these tasks; the wider question has no narrower interval."""
+    """narrower: the conclusion about these tasks; the wider question has no narrower interval,
+    though Holm may decide about it at a lower level.
+    """
     if answer is None or step is None:
         return None
     interval = answer.interval(1 - step.alpha)
     if narrower is not None and narrower.interval.half_width > interval.half_width:
-        interval = replace(narrower.interval, estimand=answer.estimand)
+        interval = answer.interval_as_wide_as(narrower.interval.half_width)
     return Conclusion(answer, step.adjusted, interval, step.passed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from textwrap import fill
 from typing import Any
@@ -108,7 +108,9 @@ def tasks_table(pair: PairResult, where: str) -> Table:
 
 
 def _task_row(line: TaskLine) -> list[str]:
-    answers = (line.seeds, line.documents, line.total)
+    # of a printed score nothing is known of other test sets
+    total = None if line.is_printed else line.total
+    answers = (line.seeds, line.documents, total)
     intervals = [_shown(None if answer is None else answer.interval()) for answer in answers]
     return [
         line.task,
@@ -116,7 +118,7 @@ def _task_row(line: TaskLine) -> list[str]:
         f"{100 * line.second:.2f}",
         points(line.difference),
         *intervals,
-        p_value(None if line.total is None else line.total.p),
+        p_value(None if total is None else total.p),
         _seed_counts(line),
         "–" if line.groups is None else str(line.groups),
     ]
@@ -124,7 +126,7 @@ def _task_row(line: TaskLine) -> list[str]:
 
 def _seed_counts(line: TaskLine) -> str:
     """``3``, ``3/9``, ``10 splits`` or ``printed``."""
-    if not (line.n_first and line.n_second):
+    if line.is_printed:
         return "printed"
     if line.splits:
         return f"{line.n_first} splits"
@@ -177,7 +179,7 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     explained = RANKING | TASKS if len(comparison.models) > 2 else TASKS
     units = [f"Scores in percent ({metric}), differences in points."]
     units += [f"{name:10} {text}" for name, text in explained.items()]
-    paragraphs.append("\n".join(units))
+    paragraphs.append(_wrapped(units, width, indent=" " * 11))
     notes = [f"* {_escaped(note)}" for note in comparison.notes]
     notes += [f"! {_escaped(str(f))}; {_escaped(f.hint)}" for f in comparison.findings]
     if notes:
@@ -185,12 +187,22 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
-def _wrapped(lines: tuple[str, ...] | list[str], width: int | None) -> str:
+def _wrapped(lines: Sequence[str], width: int | None, indent: str = "") -> str:
+    """indent: of what follows the first line of each."""
     if width is None:
         return "\n".join(lines)
-    return "\n".join(
-        fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines
-    )
+    wrapped = []
+    for line in lines:
+        wrapped.append(
+            fill(
+                line,
+                width,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+    return "\n".join(wrapped)
 
 
 def _escaped(text: str) -> str:

@@ -90,6 +90,11 @@ class TaskLine:
     groups: int | None
 
     @property
+    def is_printed(self) -> bool:
+        """Whether a side is known from print alone."""
+        return not (self.n_first and self.n_second)
+
+    @property
     def widest(self) -> Interval | None:
         """The 95% interval of the answer that covers most of what varies."""
         answer = self.total or self.documents or self.seeds

@@ -64,9 +64,9 @@ def headline(comparison: Compared, pair: PairResult) -> str:
     if pair.is_tied:
         start = f"{on}, {tied_clause(comparison, pair)}."
     if pair.verdict.guessing:
-        return f"{start} {guessing_clause(pair)}"
+        return f"{start} {guessing_clause(comparison, pair)}"
     if pair.here is None:
-        return f"{start} {untested_clause(pair)}"
+        return f"{start} {untested_clause(comparison, pair)}"
     about = f", over {noise_words(pair)}{correction_words(pair)}{failures(comparison, pair)}"
     return f"{start} {shown_clause(pair, pair.here)}{about}. {beyond_clause(pair)}."
 
@@ -81,10 +81,12 @@ def printed_headline(comparison: Compared, pair: PairResult, on: str) -> str:
     if pair.is_tied:
         ahead = f"{on}, {tied_clause(comparison, pair)}"
     if pair.verdict.guessing:
-        return f"{ahead}. {guessing_clause(pair)}"
+        return f"{ahead}. {guessing_clause(comparison, pair)}"
+    failed = failures(comparison, pair)
     if pair.here is None:
-        return f"{ahead}; {pair.reason}, so not tested."
-    start = f"{ahead}. {shown_clause(pair, pair.here)}, over seeds alone{correction_words(pair)}"
+        return f"{ahead}{failed}; {pair.reason}, so not tested."
+    about = f", over seeds alone{correction_words(pair)}{failed}"
+    start = f"{ahead}. {shown_clause(pair, pair.here)}{about}"
     return f"{start}: test-set noise is not in it. {beyond_clause(pair)}."
 
 
@@ -98,22 +100,24 @@ def tied_clause(comparison: Compared, pair: PairResult) -> str:
     return f"{models} have the same mean"
 
 
-def guessing_clause(pair: PairResult) -> str:
+def guessing_clause(comparison: Compared, pair: PairResult) -> str:
     """The better model leads nobody."""
     guessing = f"{pair.better} is not above guessing"
     if pair.is_tied:
         guessing = "neither is above guessing"
     interval = "" if pair.here is None else interval_words(pair, pair.here.interval)
     size = points(abs(pair.difference))
-    return f"Not shown: {guessing}. The difference on {mean_of(pair)} is {size}{interval}."
+    known = f"{size}{interval}{failures(comparison, pair)}"
+    return f"Not shown: {guessing}. The difference on {mean_of(pair)} is {known}."
 
 
-def untested_clause(pair: PairResult) -> str:
+def untested_clause(comparison: Compared, pair: PairResult) -> str:
     """Why nothing is tested, and what is known all the same."""
     known = ""
     if pair.runs is not None:
         known = f"{interval_words(pair, pair.runs.interval())}, over test sets alone"
     size = points(abs(pair.difference))
+    known += failures(comparison, pair)
     return f"Not tested for {mean_of(pair)}: {pair.reason}. The difference is {size}{known}."
 
 

@@ -67,7 +67,9 @@ def seed_noise(
     if group is None:
         if printed is None or printed.sd is None or printed.seeds < LEAST_SEEDS:
             return None
-        return ((printed.sd**2 / printed.seeds, printed.seeds - 1.0),)
+        # a mean is known no better than to half of its last digit
+        variance = max(printed.sd**2 / printed.seeds, (printed.step / 2) ** 2)
+        return ((variance, printed.seeds - 1.0),)
     if group.is_untrained:
         return ()
     if len(scores) < LEAST_SEEDS:
@@ -122,9 +124,10 @@ class Evidence:
             if metric not in _AVERAGES:
                 return f"{metric} is no average of F1 counts"
             stored = self._counts(group, metric)
+        except DataUnavailableError as error:
+            return f"{error} (--data-dir DIR)"
         except (
             StoreError,
-            DataUnavailableError,
             DataFormatError,
             ScoreError,
             StatsInputError,

@@ -149,7 +149,7 @@ def build(
     def wanted(task: str, source: str) -> bool:
         return (
             (tasks is None or task in tasks)
-            and (suites is None or infos[task].suite in suites)
+            and (suites is None or (infos[task].in_suite and infos[task].suite in suites))
             and (sources is None or source in sources)
         )
 

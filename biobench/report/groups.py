@@ -57,7 +57,7 @@ class Variant:
     engine: int | None = None
     submission: str = ""
     unlike: tuple[tuple[str, str], ...] = ()
-    """What else groups of one name do not share: (weights, spec or data; hash)."""
+    """What else groups of one name do not share: (weights, spec, data or key; hash)."""
 
     @property
     def partial(self) -> bool:
@@ -240,6 +240,13 @@ _conditions = attrgetter(
 """All that runs of one group share: what `Variant` and the group's name are made of."""
 
 
+def _labels_of(brief: Brief) -> str:
+    """Of a ready-made model its key, which says which of its labels stand for which of the task:
+    two such runs are no seeds of one. Empty for others.
+    """
+    return brief.key if brief.track == READY else ""
+
+
 def group_runs(
     briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
 ) -> list[RunGroup]:
@@ -248,7 +255,7 @@ def group_runs(
     """
     alike: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
     for b in briefs:
-        alike[_conditions(b)].append(b)
+        alike[*_conditions(b), _labels_of(b)].append(b)
     weights: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     data: dict[str, set[str]] = defaultdict(set)
     specs: dict[str, set[str]] = defaultdict(set)
@@ -275,7 +282,7 @@ def group_runs(
         of = source
         if source == "run":
             of = "external" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
-        members[of, b.task, name, variant, b.weights, b.spec, b.data] += runs
+        members[of, b.task, name, variant, b.weights, b.spec, b.data, _labels_of(b)] += runs
     groups = []
     order = sorted(members, key=lambda key: (key[1], key[2], str(key[3]), *key[4:], key[0]))
     for of, task, name, variant, *hashes in order:
@@ -328,9 +335,10 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     for place, g in enumerate(named):
         briefs = alike[g.source, g.model, g.variant, g.task]
         if len(briefs) > 1:
-            differs = [
-                n for n in ("weights", "spec", "data") if len({getattr(b, n) for b in briefs}) > 1
-            ]
+            hashes = ["weights", "spec", "data"]
+            if g.briefs[0].track == READY:
+                hashes.append("key")
+            differs = [n for n in hashes if len({getattr(b, n) for b in briefs}) > 1]
             unlike = tuple((name, getattr(g.briefs[0], name)) for name in differs)
             named[place] = replace(g, departures=replace(g.departures, unlike=unlike))
     return tuple(named)

@@ -68,12 +68,17 @@ def _check_options(request: RunRequest) -> None:
         raise UsageError("--label-map goes with --track ready", hint="add it, or leave the map out")
 
 
+def _changes_training(override: str) -> bool:
+    return override.startswith("training.") and not override.startswith("training.precision")
+
+
 def _check_nothing_trains(request: RunRequest) -> None:
     """No option asks for training, its seeds or its result."""
     for option, is_given in (
         ("--seeds", request.seeds is not None),
         ("--fractions", request.fractions is not None),
         ("--keep-model", request.keep_model is not None),
+        ("--set", any(map(_changes_training, request.overrides))),
     ):
         if is_given:
             raise UsageError(

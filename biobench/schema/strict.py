@@ -206,15 +206,13 @@ def plain(value: Any) -> Any:
     return value
 
 
-MOST_KNOWN, NEAREST = 40, 8
-"""Names that are listed in a hint; how many of more."""
+MOST_KNOWN = 40
+"""Names that are listed in a hint; more are not."""
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
     """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what
-    is.
-
-    Of a long list the nearest names stand for it.
+    is, unless it is long.
     """
     spelled = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
@@ -224,8 +222,7 @@ def suggest(word: str, known: Sequence[str]) -> str:
     if close:
         return f"did you mean '{close[0]}'?"
     if len(known) > MOST_KNOWN:
-        nearest = difflib.get_close_matches(word.casefold(), spelled, n=NEAREST, cutoff=0.0)
-        return f"of {len(known)} the nearest are " + ", ".join(sorted(spelled[c] for c in nearest))
+        return f"none of the {len(known)} known names is near it"
     return "known: " + ", ".join(sorted(known)) if known else "there is none to choose from"
 
 

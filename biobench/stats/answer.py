@@ -90,6 +90,10 @@ class Answer:
             estimand=self.estimand,
         )
 
+    def interval_as_wide_as(self, half_width: float) -> Interval:
+        """The interval of this half width, at the level that it has. half_width: above zero."""
+        return self.interval(1 - 2 * self._largest(lambda noise: noise.p_beyond(half_width)))
+
     def p_outside(self, margin: float) -> float:
         """p of "the true value lies outside ± margin", the largest over the noises.
 

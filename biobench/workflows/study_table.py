@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -111,18 +112,32 @@ class StudyOutcome:
     corpora: tuple[str, ...]
     scores: RunScores
     documents: RunDocuments
+    test_documents: tuple[int, ...]
+    """Of each task; 0 where its spec does not say."""
 
     @classmethod
     def of(cls, study: Study, scores: RunScores, documents: RunDocuments) -> StudyOutcome:
         """The declared outcome on what is known of the runs."""
         specs = [load_task(task).spec for task in study.benchmark.tasks]
         tasks = study.benchmark.all_ids[: len(specs)]
-        return cls(tuple(tasks), tuple(spec.corpus_id for spec in specs), scores, documents)
+        counts = [spec.counts.get("test", {}).get("documents", 0) for spec in specs]
+        corpora = tuple(spec.corpus_id for spec in specs)
+        return cls(tuple(tasks), corpora, scores, documents, tuple(counts))
 
     @property
     def weights(self) -> FloatArray:
         """Of each task in the mean, (tasks,)."""
         return task_weights(self.corpora)
+
+    @property
+    def resolution(self) -> float:
+        """The step of a difference: one test document of each task, of two runs."""
+        steps = [
+            float(weight) / count
+            for weight, count in zip(self.weights, self.test_documents, strict=True)
+            if count
+        ]
+        return math.sqrt(2 * math.fsum(step**2 for step in steps))
 
     def whole_runs(self, runs: Sequence[StudyRun], arm: str, budget: int) -> dict[int, str]:
         """Pretraining seed -> run, of those with a score on every task."""
@@ -158,7 +173,8 @@ class StudyOutcome:
             for corpus, task in zip(self.corpora, self.tasks, strict=True)
         ]
         over_documents = mean_variances(noises, self.weights)
-        variances = replace(over_documents, seeds=(seed_part(by_seed),))
+        seeds = seed_part(by_seed, resolution=self.resolution)
+        variances = replace(over_documents, seeds=(seeds,))
         return these_tasks(fmean(by_seed), variances)
 
     def _left_out(self, task: str, pairs: RunPairs) -> tuple[LeftOut, ...] | None:

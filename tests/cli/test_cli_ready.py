@@ -164,7 +164,19 @@ def test_where_nothing_can_be_answered_one_line_says_why(biobench, foreign, kept
     assert "--seeds does not go" in biobench(*NER, "--seeds", "1").refusal()
 
 
-@pytest.mark.parametrize("option", ["--seeds 1", "--fractions 0.5", "--keep-model kept"])
+def test_runs_by_two_label_maps_are_no_seeds_of_one_model(biobench, kept, foreign):
+    rename(foreign, {"Anatomy": "PLACE", "Disease": "PROBLEM", "Drug": "SIGN"})
+    for targets in (("Disease", "Drug"), ("Drug", "Disease")):
+        Path("map.yaml").write_text("PROBLEM: {}\nSIGN: {}\n".format(*targets))
+        biobench(*NER, "--label-map", "map.yaml").ok()
+    rows = [r for r in biobench("report --format json").json() if r["source"] == "run"]
+    assert len({row["variant"] for row in rows}) == 2
+    assert all(", key " in row["variant"] and row["n_seeds"] == 1 for row in rows)
+
+
+@pytest.mark.parametrize(
+    "option", ["--seeds 1", "--fractions 0.5", "--keep-model kept", "--set training.epochs=3"]
+)
 def test_what_asks_for_training_does_not_go_with_it(biobench, foreign, option):
     said = biobench(*NER, option).refusal()
     assert f"{option.split()[0]} does not go with --track ready" in said

@@ -313,3 +313,11 @@ def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
     assert said.status == 0, "the runs are made and stored"
     assert "tiny and org/theirs are not compared: " in said.out
     assert "demo_topic" in said.out
+
+
+def test_runs_on_several_shares_are_no_seeds_of_one_mean(biobench, tiny):
+    said = biobench("run", tiny, "--task demo_topic --seeds 1,2 --fractions 0.5,1", *FAST).ok()
+    means = [line for line in said.out.splitlines() if " over 2 seeds" in line]
+    assert len(means) == 2
+    assert "fraction 0.5" in means[1]
+    assert "over 4 seeds" not in said.out

@@ -123,6 +123,9 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed():
     equal = table(study, runs, scores)[1]
     assert equal.difference == pytest.approx(0.01)
     assert (equal.p, equal.shown) == (None, None), "equal differences are no certainty"
+    scores["detour-0.01k-s2"]["demo_ner"] += 1e-7
+    nearly = table(study, runs, scores)[1]
+    assert nearly.p > 0.01, "a score has the step of a document"
 
 
 def test_all_arms_are_corrected_together_and_test_sets_are_in_the_intervals():

@@ -290,7 +290,7 @@ def test_of_two_changed_protocols_one_must_be_named(tmp_path):
             )
     with pytest.raises(UsageError, match="gad: runs under 2 conditions are stored") as caught:
         compare("a", "b", results_dir=tmp_path)
-    assert caught.value.hint == "name one: training.epochs=1, training.epochs=2"
+    assert caught.value.hint == "name one: 'a [training.epochs=1]', 'a [training.epochs=2]'"
     assert compare(*(f"{m} [training.epochs=2]" for m in "ab"), results_dir=tmp_path).tasks == (
         "gad",
     )

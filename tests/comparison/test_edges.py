@@ -259,3 +259,52 @@ def test_notes_on_plans_and_splits_are_in_order_of_names(tmp_path: Path) -> None
     held = both_orders(tmp_path, "a", "b", "c", plan=plan)
     assert "gad: compared on the 3 common splits (a and b; b and c)" in held.notes
     assert "exploratory, not in the declared plan: a – c, b – c" in held.notes
+
+
+def test_a_printed_mean_is_known_no_better_than_it_was_rounded(tmp_path: Path) -> None:
+    publish(tmp_path, P="80.0,5,0.0", Q="79.9,5,0.0")
+    held = both_orders(tmp_path, "P", "Q", average="micro")
+    assert held.pairs[0].verdict.here == "not shown"
+    assert " – " in held.text().partition("Task by task")[2].splitlines()[4], "no other test sets"
+
+
+def test_the_wider_question_names_the_level_that_its_interval_has(tmp_path: Path) -> None:
+    """The closest pair is decided about at a lower level there than on these tasks."""
+    for task, shift in (("gad", 2), ("hoc", 0), ("anatem", -2)):
+        for seed in (1, 2, 3):
+            for model, wrong in (("a", 10), ("b", 30), ("c", 60 + shift)):
+                with_errors(tmp_path, model, task, seed, range(wrong + seed - 2), 100)
+    held = compare("a", "b", "c", results_dir=tmp_path, average="micro")
+    widened = 0
+    for pair in held.pairs:
+        wider = pair.beyond.interval
+        again = pair.beyond.answer.interval(wider.level)
+        assert (wider.low, wider.high) == pytest.approx((again.low, again.high), abs=1e-9)
+        assert wider.half_width >= pair.here.interval.half_width - 1e-12
+        widened += wider.half_width == pytest.approx(pair.here.interval.half_width)
+    assert widened
+
+
+def test_every_line_fits_into_the_terminal(tmp_path: Path) -> None:
+    for model, quality in (("a", 0.9), ("b", 0.6), ("c", 0.5)):
+        save_runs(tmp_path, model, ("gad", "hoc"), quality, (1, 2, 3), count=200)
+    text = compare("a", "b", "c", results_dir=tmp_path).text(80)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_failed_runs_are_counted_beside_printed_scores_and_untested_ones(tmp_path: Path) -> None:
+    publish(tmp_path, P="80.0,5,0.5")
+    for seed in range(5):
+        save(tmp_path, "run", "gad", seed, 0.1 if seed == 4 else 0.9, count=200)
+    held = both_orders(tmp_path, "P", "run", average="micro")
+    assert "counting 1 failed run (run on gad, seed 4)" in held.verdict[0]
+
+
+def test_the_bare_name_means_the_runs_without_a_bracket(tmp_path: Path) -> None:
+    save_runs(tmp_path, "x", ("gad",), 0.9, (1, 2, 3), count=200)
+    save_runs(tmp_path, "y", ("gad",), 0.6, (1, 2, 3), count=200)
+    save(tmp_path, "x", "gad", 0, 0.5, count=200, origin="checkpoint", track="ready")
+    held = both_orders(tmp_path, "x", "y")
+    assert held.pairs[0].tasks[0].n_first in (1, 3)
+    assert held.pairs[0].better == "x"
+    assert "over seeds and test sets." in held.verdict[0]
