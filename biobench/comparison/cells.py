@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from biobench.errors import UsageError
@@ -65,8 +66,7 @@ class PairedTask:
     """Two models on one task.
 
     unit: the coarsest step of their scores. ratio: test to training documents where the runs are
-    several splits of one corpus, then paired by split; 0 elsewhere. note: what became of splits
-    that not both models have.
+    several splits of one corpus, then paired by split; 0 elsewhere.
     """
 
     info: TaskInfo
@@ -75,7 +75,6 @@ class PairedTask:
     second: Cell
     unit: float
     ratio: float
-    note: str = ""
 
     @property
     def difference(self) -> float:
@@ -121,21 +120,10 @@ class PairedTask:
 def paired_task(info: TaskInfo, metric: str, first: Cell, second: Cell) -> PairedTask:
     """Two cells made fit to be tested with each other.
 
-    Seeds are independent, so all of both sides count. Splits of one corpus pair: only those that
-    both models have count. Raises UsageError where these share none.
+    Seeds are independent, so all of both sides count. Splits of one corpus pair: both sides have
+    the same ones (`on_common_splits`).
     """
     groups = [cell.group for cell in (first, second) if cell.group is not None]
-    note = ""
-    if any(group.folds for group in groups) and len(groups) == 2:
-        shared = sorted({*first.seeds} & {*second.seeds})
-        if not shared:
-            raise UsageError(
-                "the models have no split in common",
-                hint="run both on all splits; several splits are never independent",
-            )
-        if len(shared) < max(len(first.seeds), len(second.seeds)):
-            note = f"compared on the {len(shared)} common splits"
-        first, second = _only(first, shared), _only(second, shared)
     return PairedTask(
         info=info,
         metric=metric,
@@ -143,8 +131,25 @@ def paired_task(info: TaskInfo, metric: str, first: Cell, second: Cell) -> Paire
         second=second,
         unit=max((group.unit for group in groups), default=0.0),
         ratio=max((group.ratio for group in groups), default=0.0),
-        note=note,
     )
+
+
+def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:
+    """One task's cells of all models, with the splits alone that all of them have where its runs
+    are several splits of one corpus: on others no order of the models would be just.
+
+    Raises UsageError where they share none.
+    """
+    runs = [cell for cell in cells if cell.group is not None]
+    if not any(cell.group.folds for cell in runs if cell.group is not None):
+        return list(cells)
+    shared = sorted(set.intersection(*(set(cell.seeds) for cell in runs)))
+    if not shared:
+        raise UsageError(
+            "the models have no split in common",
+            hint="run all on all splits; several splits are never independent",
+        )
+    return [cell if cell.group is None else _only(cell, shared) for cell in cells]
 
 
 def _only(cell: Cell, seeds: list[int]) -> Cell:

@@ -263,8 +263,9 @@ def failed_runs(common: CommonTasks) -> tuple[FailedRun, ...]:
             if cell.group is None:
                 continue
             flags = cell.group.failed(common.metrics[info.id])
-            for seed, score, has_failed in zip(cell.seeds, cell.scores, flags, strict=True):
-                if has_failed:
+            has_failed = dict(zip(cell.group.seeds, flags, strict=True))
+            for seed, score in zip(cell.seeds, cell.scores, strict=True):
+                if has_failed[seed]:
                     failed.append(FailedRun(entrant.label, info.id, seed, score))
     return tuple(failed)
 
@@ -278,7 +279,7 @@ def comparison_notes(
     slice_name: str = "",
 ) -> list[str]:
     """What a reader must know, line by line."""
-    notes = [*common.notes, *split_notes(common), *unknown_noise_notes(common, evidence)]
+    notes = [*common.notes, *unknown_noise_notes(common, evidence)]
     if slice_name:
         notes.insert(0, f"{SLICES[slice_name].words}: {SLICES[slice_name].meaning}")
     if declared is not None:
@@ -296,28 +297,6 @@ def comparison_notes(
             f"one has not {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
         )
     return notes
-
-
-def split_notes(common: CommonTasks) -> list[str]:
-    """What became of splits of a corpus that not both models of a pair have: a line for the tasks
-    and pairs of which it is true.
-    """
-    labels = [entrant.label for entrant in common.entrants]
-    positions = list(combinations(range(len(labels)), 2))
-    pairs_of: dict[str, list[str]] = {}
-    for first, second in positions:
-        tasks_of: dict[str, list[str]] = {}
-        for row in common.pair(first, second):
-            if row.note:
-                tasks_of.setdefault(row.note, []).append(row.info.id)
-        names = sorted((labels[first], labels[second]))
-        for note, tasks in tasks_of.items():
-            line = f"{', '.join(tasks)}: {note}"
-            pairs_of.setdefault(line, []).append(" and ".join(names))
-    return [
-        line if len(pairs) == len(positions) else f"{line} ({'; '.join(sorted(pairs))})"
-        for line, pairs in sorted(pairs_of.items())
-    ]
 
 
 def unknown_noise_notes(common: CommonTasks, evidence: Evidence) -> list[str]:

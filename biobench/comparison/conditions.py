@@ -105,7 +105,8 @@ def _refuse_choices(
         several = _plain_runs(groups[shared[0]])
         if len(several) > 1:
             raise UsageError(
-                f"{task}: '{label}' has runs of different weights", hint=_name_of_these(several)
+                f"{task}: '{label}' has runs of different weights or label maps",
+                hint=_name_of_these(several),
             )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from biobench.comparison.cells import Cell, PairedTask, paired_task
+from biobench.comparison.cells import Cell, PairedTask, on_common_splits, paired_task
 from biobench.comparison.conditions import differences, same_conditions
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
@@ -125,19 +125,28 @@ def common_tasks(
             hint="; ".join(window_notes) or "run `biobench rescore`, or choose another --average",
         )
     compared = by_corpus(selection.tasks)
+    refuse_several_checkpoints(compared, entrants, groups)
     metrics = {info.id: metric_of(info, average) for info in compared}
     notes: list[str] = []
     for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
     notes += _notes_on_runs(compared, entrants, groups)
+    notes += same_runs(compared, entrants, groups)
+    cells: list[dict[str, Cell]] = [{} for _ in entrants]
+    for info in compared:
+        stored = _cells(entrants, groups[info.id], info, metrics[info.id])
+        paired = on_common_splits(stored)
+        for position, cell in enumerate(paired):
+            cells[position][info.id] = cell
+        if paired != stored:
+            splits = max(len(cell.seeds) for cell in paired)
+            notes.append(f"{info.id}: compared on the {splits} common splits")
     return CommonTasks(
         entrants=tuple(entrants),
         tasks=tuple(compared),
         metrics=metrics,
-        cells=tuple(
-            _cells(entrant, position, groups, metrics) for position, entrant in enumerate(entrants)
-        ),
+        cells=tuple(cells),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -264,6 +273,47 @@ def leave_out_missing_scores(selection: Selection, groups: Groups, average: Aver
             )
 
 
+def refuse_several_checkpoints(
+    tasks: Sequence[TaskInfo], entrants: Sequence[Entrant], groups: Groups
+) -> None:
+    """Raise UsageError where one name stands for a checkpoint on a task and for another on the
+    next: their mean would be of no model.
+    """
+    for position, entrant in enumerate(entrants):
+        tasks_of: dict[str, list[str]] = {}
+        for info in tasks:
+            group = groups[info.id][position]
+            if group is None or group.source == "external":
+                continue
+            brief = group.briefs[0]
+            ready = " (ready-made)" if brief.origin == "checkpoint" else ""
+            tasks_of.setdefault(f"{brief.weights[:8]}{ready}", []).append(info.id)
+        if len(tasks_of) > 1:
+            each = "; ".join(f"{weights} on {', '.join(ids)}" for weights, ids in tasks_of.items())
+            raise UsageError(
+                f"'{entrant.label}' stands for several checkpoints: {each}",
+                hint="name one as the report does, or tasks of one with --task (repeatable)",
+            )
+
+
+def same_runs(tasks: Sequence[TaskInfo], entrants: Sequence[Entrant], groups: Groups) -> list[str]:
+    """A note a pair of names that stand for the same runs on all tasks."""
+    runs_of: dict[tuple[str, ...], list[str]] = {}
+    for position, entrant in enumerate(entrants):
+        keys: list[str] = []
+        for info in tasks:
+            group = groups[info.id][position]
+            if group is not None:
+                keys += (brief.key for brief in group.briefs)
+        if keys:
+            runs_of.setdefault(tuple(keys), []).append(entrant.label)
+    return [
+        f"{' and '.join(sorted(labels))} are the same runs here"
+        for labels in runs_of.values()
+        if len(labels) > 1
+    ]
+
+
 def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
     """In the order given, but tasks of one corpus after each other."""
     corpora = list(dict.fromkeys(info.corpus for info in tasks))
@@ -276,17 +326,16 @@ def _runs(groups: Groups, task: str) -> list[RunGroup]:
 
 
 def _cells(
-    entrant: Entrant, position: int, groups: Groups, metrics: Mapping[str, str]
-) -> dict[str, Cell]:
-    """The scores of one entrant, by task. position: of the entrant among all."""
-    cells = {}
-    for task, metric in metrics.items():
-        group = groups[task][position]
+    entrants: Sequence[Entrant], groups: Sequence[RunGroup | None], info: TaskInfo, metric: str
+) -> list[Cell]:
+    """The scores of all entrants on a task."""
+    cells = []
+    for entrant, group in zip(entrants, groups, strict=True):
         if group is None:
-            printed = entrant.published[task]
-            cells[task] = Cell((printed.value,), printed=printed)
+            printed = entrant.published[info.id]
+            cells.append(Cell((printed.value,), printed=printed))
         else:
-            cells[task] = Cell(group.scores(metric) or (), group.seeds, group)
+            cells.append(Cell(group.scores(metric) or (), group.seeds, group))
     return cells
 
 

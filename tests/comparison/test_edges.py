@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from biobench.comparison.compare import Comparison, compare
+from biobench.errors import UsageError
 from biobench.report.baselines import no_skill
 from biobench.report.results import load
 from biobench.schema.document import Prediction
@@ -257,7 +258,7 @@ def test_notes_on_plans_and_splits_are_in_order_of_names(tmp_path: Path) -> None
     plan = tmp_path / "plan.yaml"
     plan.write_text("pairs: [[a, b]]\nseeds: [1]\n", encoding="utf-8")
     held = both_orders(tmp_path, "a", "b", "c", plan=plan)
-    assert "gad: compared on the 3 common splits (a and b; b and c)" in held.notes
+    assert "gad: compared on the 3 common splits" in held.notes
     assert "exploratory, not in the declared plan: a – c, b – c" in held.notes
 
 
@@ -309,3 +310,36 @@ def test_the_bare_name_means_the_runs_without_a_bracket(tmp_path: Path) -> None:
     assert held.pairs[0].tasks[0].n_first in (1, 3)
     assert held.pairs[0].better == "x"
     assert "over seeds and test sets." in held.verdict[0]
+
+
+def test_on_several_splits_pairs_and_ranking_are_over_the_same(tmp_path: Path) -> None:
+    """A model is not ahead because the others also have the hard splits."""
+    for model, wrong in (("a", (10, 10, 10, 60, 60)), ("b", (20, 20, 20))):
+        for fold, errors in enumerate(wrong):
+            splits = Resampling(fold=fold, folds=5, train_documents=900)
+            said = []
+            for position, document in enumerate(documents("gad", 100)):
+                label = document.labels[0]
+                if position < errors + fold:
+                    label = LABELS[(LABELS.index(label) + 1) % 3]
+                said.append(Prediction(document=document.id, labels=(label,)))
+            save(tmp_path, model, "gad", 42 + fold, count=100, said=said, resampling=splits)
+    held = both_orders(tmp_path, "a", "b", average="micro")
+    assert [model.model for model in held.ranking] == ["a", "b"]
+    assert held.pairs[0].better == "a"
+    assert held.ranking[0].score - held.ranking[1].score == pytest.approx(0.1)
+
+
+def test_a_name_of_several_checkpoints_is_refused(tmp_path: Path) -> None:
+    save_runs(tmp_path, "x", ("gad",), 0.8, (1, 2, 3))
+    save(tmp_path, "x", "hoc", 0, 0.8, origin="checkpoint", track="ready")
+    save_runs(tmp_path, "y", ("gad", "hoc"), 0.6, (1, 2, 3))
+    with pytest.raises(UsageError, match=r"'x' stands for several checkpoints: .* on gad; .* on h"):
+        compare("x", "y", results_dir=tmp_path)
+    assert compare("x", "y", results_dir=tmp_path, tasks="gad").tasks == ("gad",)
+
+
+def test_two_names_of_the_same_runs_are_said(tmp_path: Path) -> None:
+    save_runs(tmp_path, "x", ("gad",), 0.8, overrides=("training.epochs=1",), spec="other")
+    held = compare("x", "x [training.epochs=1]", results_dir=tmp_path)
+    assert "x and x [training.epochs=1] are the same runs here" in held.notes
