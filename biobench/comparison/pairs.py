@@ -190,7 +190,9 @@ def _lacks(labels: Labels, task: TaskEvidence, reverse: bool) -> list[tuple[str,
         sides.reverse()
     lacks = [(f"{label} has {lack}", "") for label, lack in sides if lack]
     if not lacks and task.documents is None and not row.is_printed:
-        lacks.append(("test-set noise is unknown", f" ({task.unread})"))
+        # what to do about it stands in the notes
+        why, _, _ = task.unread.partition(" (")
+        lacks.append(("test-set noise is unknown", f" ({why})"))
     return lacks
 
 

@@ -124,10 +124,9 @@ class Evidence:
             if metric not in _AVERAGES:
                 return f"{metric} is no average of F1 counts"
             stored = self._counts(group, metric)
-        except DataUnavailableError as error:
-            return f"{error} (--data-dir DIR)"
         except (
             StoreError,
+            DataUnavailableError,
             DataFormatError,
             ScoreError,
             StatsInputError,
