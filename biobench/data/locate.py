@@ -15,6 +15,10 @@ from biobench.schema.yaml12 import Path_
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
 
 
+HOMEPAGE = "https://example.org"
+"""What a new task has in the place of an address until somebody fills it in."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocatedFiles:
     """A source's files: those found by role, and the names that match nothing."""
@@ -147,8 +151,11 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
         steps = f"`biobench data status {task.id} --steps` has the steps"
         return f"the data needs {kind}: see {spec.homepage}, then {put} ({steps})"
     places = ", ".join(addresses(source))
-    fetch = f"run `biobench data fetch {task.id}`, or " if places else ""
-    return f"{fetch}{put} (from {places or spec.homepage})"
+    if places:
+        return f"run `biobench data fetch {task.id}`, or {put} (from {places})"
+    if spec.homepage == HOMEPAGE:
+        return f"{put}, or name the folder above it by --data-dir"
+    return f"{put} (from {spec.homepage})"
 
 
 def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.checks.findings import Finding, audit
 from biobench.data.load import CountedSource, read_counted
+from biobench.data.locate import HOMEPAGE
 from biobench.data.sniff import Attempt, Wanted, sniff
 from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
 from biobench.data.sniff.persons import signs_of_persons
@@ -241,7 +242,7 @@ metric: {{primary: {primary}, paper: {paper}}}
 gate: {{expect: text_informative}}
 {OPEN}
 licence: unknown        # fill in
-homepage: https://example.org   # fill in
+homepage: {HOMEPAGE}   # fill in
 citation: unknown       # fill in
 """
 

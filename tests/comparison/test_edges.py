@@ -343,3 +343,32 @@ def test_two_names_of_the_same_runs_are_said(tmp_path: Path) -> None:
     save_runs(tmp_path, "x", ("gad",), 0.8, overrides=("training.epochs=1",), spec="other")
     held = compare("x", "x [training.epochs=1]", results_dir=tmp_path)
     assert "x and x [training.epochs=1] are the same runs here" in held.notes
+
+
+def test_a_choice_of_conditions_is_asked_for_whoever_is_named_first(tmp_path: Path) -> None:
+    """One model has other weights on another task, which stand in the bracket of all its lines."""
+    for seed in (1, 2, 3):
+        for model, wrong in (("x", 2), ("y", 9)):
+            with_errors(tmp_path, model, "gad", seed, range(wrong + seed), 40)
+            save(tmp_path, model, "gad", seed, spec="other", identity={"version": 2})
+    run = save(tmp_path, "x", "hoc", 1)
+    path = next((tmp_path / "runs" / "hoc").glob("*.json"))
+    path.write_text(path.read_text().replace(run.model.hash, "f" * 64))
+    said = set()
+    for names in (("x", "y"), ("y", "x")):
+        with pytest.raises(UsageError, match="gad: runs under 2 conditions are stored") as caught:
+            compare(*names, results_dir=tmp_path, average="micro", tasks="gad")
+        said.add(caught.value.hint)
+    (hint,) = said
+    name = next(name for name in hint.split("'")[1::2] if "version 2" not in name)
+    named = compare(name, "y", results_dir=tmp_path, average="micro", tasks="gad")
+    assert named.pairs[0].difference == pytest.approx(7 / 40), "what the hint says can be typed"
+
+
+def test_the_verdict_names_no_address_and_the_notes_name_the_way_out(tmp_path: Path) -> None:
+    for model in ("a", "b"):
+        save_runs(tmp_path, model, ("gad",), 0.8, redacted=True)
+    held = compare("a", "b", results_dir=tmp_path, data_dir=tmp_path / "nowhere")
+    assert "test-set noise is unknown on gad (task gad: no data below" in held.verdict[0]
+    assert "http" not in held.verdict[0]
+    assert any("http" in note for note in held.notes)

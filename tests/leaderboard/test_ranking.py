@@ -128,3 +128,14 @@ def test_shared_tasks_are_those_with_the_most_scores():
     }
     assert shared_tasks(lines, "zyx") == ("y", "x")
     assert shared_tasks({}, "xyz") == ()
+
+
+def test_runs_of_one_mean_have_no_leader(tmp_path):
+    stored(tmp_path, 0.0, "a")
+    for model, seeds in (("a", (1, 2, 3)), ("b", (3, 1, 2))):
+        for seed, quality in zip(seeds, (1.0, 1.0, 1.0), strict=True):
+            compare_make.save(tmp_path, model, "pubmedqa", seed, quality)
+    first = next(b for b in ranking(load(tmp_path), "other en").best_runs)
+    _, pair = verdict_on(load(tmp_path), first)
+    assert pair.is_tied
+    assert rival_sentence(pair).startswith("a and b, the best two runs, have the same mean, 95%")
