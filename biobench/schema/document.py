@@ -56,6 +56,10 @@ class Document:
     """(label, character past its first mention), where a classification corpus has mentions; else
     empty. No run trains on it and no hash holds it: it tells how many labels a window hides.
     """
+    concepts: tuple[tuple[int, int, str], ...] = ()
+    """(start, end, identifier) of mentions that the corpus links to a terminology, one entry an
+    identifier. No run trains on it and no hash holds it: slices ask it which concepts are new.
+    """
     unexpressed: tuple[str, ...] = ()
     """Labels of the corpus's mentions that this unit's borders, tokens or flat tags cannot hold, or
     that the decoding of its tags drops. They are no gold and in no score; runs and reports give

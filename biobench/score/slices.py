@@ -80,6 +80,41 @@ def _mentions(*, seen: bool) -> Callable[..., Part | None]:
     return part
 
 
+def _concepts_of(document: Document) -> dict[tuple[int, int], set[str]]:
+    """Place of a gold mention to the concepts that it is linked to."""
+    mentions = {(span.start, span.end) for span in document.spans}
+    concepts: dict[tuple[int, int], set[str]] = {}
+    for start, end, identifier in document.concepts:
+        if (start, end) in mentions:
+            concepts.setdefault((start, end), set()).add(identifier)
+    return concepts
+
+
+def _concepts(*, seen: bool) -> Callable[..., Part | None]:
+    by_surface = _mentions(seen=seen)
+
+    def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
+        surfaces = by_surface(kind, trained_on, gold)
+        linked = {document.id: _concepts_of(document) for document in gold}
+        if surfaces is None or not any(linked.values()):
+            return None
+        trained: set[str] = set()
+        for document in trained_on:
+            trained.update(*_concepts_of(document).values())
+
+        def holds(document: Document, item: Item) -> bool:
+            _, start, end = item
+            concepts = linked[document.id].get((start, end))
+            # A wrong answer has no concept, nor has every gold mention: their surface tells.
+            if concepts is None:
+                return surfaces.has(document, item)
+            return bool(concepts & trained) is seen
+
+        return Part(tuple(gold), holds)
+
+    return part
+
+
 def _labels(*, rare: bool) -> Callable[..., Part | None]:
     def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
         documents_of: Counter[str] = Counter()
@@ -116,6 +151,18 @@ SLICES: Mapping[str, Slice] = {
             "unseen mentions",
             "mentions whose text, case and punctuation aside, no training document holds",
             _mentions(seen=False),
+        ),
+        Slice(
+            "seen_concepts",
+            "mentions of seen concepts",
+            "mentions linked to a concept that the training documents name",
+            _concepts(seen=True),
+        ),
+        Slice(
+            "unseen_concepts",
+            "mentions of unseen concepts",
+            "mentions linked to concepts that no training document names",
+            _concepts(seen=False),
         ),
         Slice(
             "rare",

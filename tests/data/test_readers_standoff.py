@@ -96,6 +96,30 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed):
     ]
 
 
+def test_concepts_travel_with_their_mentions(parsed):
+    """Notes and normalisations that hold identifiers alone name concepts, at the mention's place in
+    its unit; remarks, and -1 for none, do not. Dropped mentions have no concept.
+    """
+    notes = (
+        "#2\tAnnotatorNotes T4\tC0015967 C0424755\n#3\tAnnotatorNotes T5\tsee T4\n"
+        "N1\tReference T1 UMLS:C0030193\tpain\n#4\tAnnotatorNotes T2\t-1\n"
+    )
+    ann = ANN.replace("#1\tAnnotatorNotes T4\tC0015967\n", notes)
+    (whole,) = brat(parsed, TEXT, ann, ", discontinuous: hull")
+    fever = [(44, 50, "C0015967"), (44, 50, "C0424755")]
+    assert sorted(whole.concepts) == [(0, 24, "UMLS:C0030193"), *fever]
+    *_, line = brat(parsed, TEXT, ann, ", segment: line, discontinuous: hull", unit="line")
+    assert line.concepts == ((7, 13, "C0015967"), (7, 13, "C0424755"))
+    unmapped = ", discontinuous: hull, types: {DISO: null}"
+    assert brat(parsed, TEXT, ann, unmapped)[0].concepts == ()
+    composite = PUBTATOR.replace("D2\tpart", "D2|OMIM:3\tpart").replace(
+        "Modifier\tD1", "Modifier\t-1"
+    )
+    assert pubtator(parsed, composite)[0].concepts == ((27, 35, "D2"), (27, 35, "OMIM:3"))
+    _, first, second = projected(parsed, IOB, "ids")
+    assert (first.concepts, second.concepts) == (((0, 16, "D1"),), ((2, 11, "D2"),))
+
+
 def test_types_are_mapped_dropped_or_refused(parsed):
     text, ann = "une fièvre", "T1\tSIGN 4 10\tfièvre\n"
     with pytest.raises(DataFormatError, match="'SIGN' is not a label"):

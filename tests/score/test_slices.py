@@ -5,6 +5,7 @@ runs counted again with plain Python.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,33 @@ def test_worked_slices_of_mentions() -> None:
     assert unseen.scores["micro_precision"] == pytest.approx(1 / 2)
     assert unseen.scores["micro_recall"] == 1
     assert unseen.scores["micro_f1"] == pytest.approx(2 / 3)
+
+
+def test_a_concept_is_seen_under_any_name() -> None:
+    """`carcinoma` is new as a name of a concept that training names; `gout` is a new concept, and
+    the mention without one is told by its text, as is the false alarm `rash`.
+    """
+    trained_on = [replace(TRAINED_ON[0], concepts=((0, 13, "D001943"),))]
+    gold = [
+        replace(
+            document("a", "carcinoma, then gout", "carcinoma", "gout"),
+            concepts=((0, 9, "D001943"), (0, 9, "D010051"), (16, 20, "D006073")),
+        ),
+        document("b", "Fever and rash", "Fever"),
+    ]
+    said = [
+        Prediction("a", spans=(Span(0, 9, "Disease"),)),
+        Prediction("b", spans=(Span(10, 14, "Disease"),)),
+    ]
+    parts = parts_of("span_ner", trained_on, gold)
+    scores = slice_scores(identity("span_ner", "Disease"), parts, said)
+    seen, unseen = scores["seen_concepts"], scores["unseen_concepts"]
+    assert (seen.gold, seen.scores["micro_recall"]) == (2, 1 / 2)
+    assert (unseen.gold, unseen.scores["micro_recall"]) == (1, 0)
+    assert unseen.scores["micro_precision"] == 0, "rash is counted here"
+    assert scores["unseen"].scores["micro_recall"] == 1 / 2, "carcinoma and gout are new texts"
+    bare = parts_of("span_ner", TRAINED_ON, GOLD)
+    assert not {"seen_concepts", "unseen_concepts"} & bare.keys(), "no concept is known"
 
 
 @pytest.mark.parametrize(
@@ -206,6 +234,26 @@ def test_stored_recalls_are_those_of_plain_counting(
 
 
 @pytest.mark.real
+def test_stored_recalls_of_concepts_are_those_of_plain_counting(data_dir: Path) -> None:
+    """The original release read here line by line: a mention is of an unseen concept where no
+    training row names one of its concepts."""
+    named: dict[str, dict[str, list[set[str]]]] = {"train": {}, "test": {}}
+    for split, folder in (("train", "train/NCBItrainset"), ("test", "test/NCBItestset")):
+        for line in (data_dir / f"ncbi_disease_pubtator/{folder}_corpus.txt").open():
+            fields = line.rstrip("\n").split("\t")
+            if len(fields) == 6:
+                concepts = set(re.split(r"[|+,]", fields[5].strip()))
+                named[split].setdefault(fields[0], []).append(concepts)
+    trained = set().union(*(c for rows in named["train"].values() for c in rows))
+    unseen = sum(not c & trained for rows in named["test"].values() for c in rows)
+    runs = [r for r in Store(RESULTS).records() if r.task.id == "ncbi_disease" and not r.overrides]
+    assert len(runs) == 6
+    for run in runs:
+        assert run.slices["unseen_concepts"].gold == unseen == 165
+        assert run.slices["seen_concepts"].gold == 960 - unseen
+
+
+@pytest.mark.real
 @pytest.mark.parametrize("task", ["ncbi_disease", "quaero_emea"])
 def test_the_training_dictionary_finds_no_unseen_mention(task: str, data_dir: Path) -> None:
     data = load_data(load_task(task), data_dir)
@@ -218,7 +266,15 @@ def test_the_training_dictionary_finds_no_unseen_mention(task: str, data_dir: Pa
 
 
 def test_every_slice_has_a_name_and_words() -> None:
-    assert list(SLICES) == ["seen", "unseen", "rare", "frequent", "clean"]
+    assert list(SLICES) == [
+        "seen",
+        "unseen",
+        "seen_concepts",
+        "unseen_concepts",
+        "rare",
+        "frequent",
+        "clean",
+    ]
     assert all(one.words for one in SLICES.values())
     parts = parts_of("token_ner", documents(), documents())
     gold = {name: s.gold for name, s in slice_scores(record().task, parts, predictions()).items()}

@@ -172,14 +172,19 @@ def _bound(location: FileLine, line: str, text: str) -> Mention:
 def _units(options: BratOptions, raw: RawDocument, location: FileLine) -> Iterator[Document]:
     """The file's units, their mentions in the file's order."""
     spans: list[Span] = []
+    concepts: list[tuple[int, int, str]] = []
     for mention in raw.mentions:
         at = replace(location, path=raw.path, line=mention.line)
         label = _label(options, mention, at)
-        if label is not None:
-            spans += flat(
-                at, mention.fragments, raw.text, options.discontinuous, label, mention.surface
-            )
-    whole = location.document(raw.id, raw.text, raw.group, spans=tuple(spans))
+        if label is None:
+            continue
+        found = flat(at, mention.fragments, raw.text, options.discontinuous, label, mention.surface)
+        spans += found
+        for span in found:
+            concepts += [(span.start, span.end, named) for named in mention.identifiers]
+    whole = location.document(
+        raw.id, raw.text, raw.group, spans=tuple(spans), concepts=tuple(concepts)
+    )
     if options.segment == "document":
         yield whole if options.group == "file" else replace(whole, group=raw.id)
         return

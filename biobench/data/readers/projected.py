@@ -17,7 +17,7 @@ from typing import Literal
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.pubtator import parse_pubtator
-from biobench.data.readers.standoff import RawDocument, squeezed
+from biobench.data.readers.standoff import Mention, RawDocument, squeezed
 from biobench.data.readers.tokens import IobOptions, read_iob
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -127,10 +127,21 @@ def _document(
     # the last one ends
     sizes = [[len(squeezed(s.text[a:b])) for a, b in s.tokens] for s in run]
     borders = list(accumulate((size for sentence in sizes for size in sentence), initial=0))
-    types = _types(options, raw, borders, location) if options.take == "ids_and_types" else {}
+    extents = _extents(raw, borders)
+    types = {}
+    if options.take == "ids_and_types":
+        types = _types(options, raw, extents, location)
+    identifiers: dict[tuple[int, int], list[str]] = {}
+    for mention, extent in extents:
+        identifiers.setdefault(extent, []).extend(mention.identifiers)
     first = 0
     for number, sentence in enumerate(run, start=1):
-        named = replace(sentence, id=f"{raw.id}/{number}", group=raw.id)
+        concepts = [
+            (sentence.tokens[i][0], sentence.tokens[j - 1][1], identifier)
+            for i, j, _ in decode_tags(sentence.tags, options.decode)
+            for identifier in identifiers.get((borders[first + i], borders[first + j]), ())
+        ]
+        named = replace(sentence, id=f"{raw.id}/{number}", group=raw.id, concepts=tuple(concepts))
         if options.take == "ids_and_types":
             tags = ["O"] * len(sentence.tags)
             for i, j, _ in decode_tags(sentence.tags, options.decode):
@@ -149,22 +160,31 @@ def _document(
         first += len(sentence.tokens)
 
 
-def _types(
-    options: ProjectedOptions, raw: RawDocument, borders: list[int], location: FileLine
-) -> dict[tuple[int, int], str]:
-    """Label by non-space extent. A mention that begins or ends inside a token (`anti|cancer`) takes
-    the whole token, as the token files do.
+def _extents(raw: RawDocument, borders: list[int]) -> list[tuple[Mention, tuple[int, int]]]:
+    """Each mention with its non-space extent. One that begins or ends inside a token
+    (`anti|cancer`) takes the whole token, as the token files do.
     """
     offsets = [i for i, c in enumerate(raw.text) if not c.isspace()]
-    types: dict[tuple[int, int], str] = {}
+    extents = []
     for mention in raw.mentions:
+        begin, end = bisect_left(offsets, mention.start), bisect_left(offsets, mention.end)
+        extent = borders[bisect_right(borders, begin) - 1], borders[bisect_left(borders, end)]
+        extents.append((mention, extent))
+    return extents
+
+
+def _types(
+    options: ProjectedOptions,
+    raw: RawDocument,
+    extents: list[tuple[Mention, tuple[int, int]]],
+    location: FileLine,
+) -> dict[tuple[int, int], str]:
+    """Label by non-space extent."""
+    types: dict[tuple[int, int], str] = {}
+    for mention, extent in extents:
         at = replace(location, path=raw.path, line=mention.line)
         label = at.mapped(mention.label, options.types)
-        if label is None:
-            continue
-        begin, end = (bisect_left(offsets, character) for character in (mention.start, mention.end))
-        extent = borders[bisect_right(borders, begin) - 1], borders[bisect_left(borders, end)]
-        if types.setdefault(extent, label) != label:
+        if label is not None and types.setdefault(extent, label) != label:
             message = "mention {} shares its tokens with one of another type"
             raise at.bad(message, "map one of the types", mention.surface)
     return types

@@ -51,6 +51,7 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     for location in request.places():
         for raw in parse_pubtator(location):
             spans: set[Span] = set()
+            concepts: list[tuple[int, int, str]] = []
             for mention in raw.mentions:
                 label = options.types.get(mention.label, mention.label)
                 if label is not None and options.label == "concept":
@@ -64,11 +65,13 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
                     spans.add(
                         Span(mention.start, mention.end, location.at(mention.line).label(label))
                     )
+                    concepts += [(mention.start, mention.end, c) for c in mention.identifiers]
             about = f"{raw.id}, {len(raw.mentions)} mentions"
             yield location.at(raw.line).document(
                 raw.id,
                 raw.text,
                 spans=tuple(sorted(spans)),
+                concepts=tuple(concepts),
                 remarks=(Remark("repeated", about),) * raw.repeats,
             )
 

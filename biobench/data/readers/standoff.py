@@ -15,6 +15,10 @@ from biobench.data.readers.base import FileLine
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
+_BETWEEN_IDENTIFIERS = re.compile(r"[\s|+,;]+")
+_IDENTIFIER = re.compile(r"(?!-1$)[\w.:/-]*\d[\w.:/-]*")
+"""A digit, and no more than what terminologies write beside it; -1 stands for no concept."""
+
 Fragments = tuple[tuple[int, int], ...]
 Discontinuous = Literal["error", "hull", "first", "drop", "each"]
 """What a mention in several pieces becomes: its hull (first start to last end), its first piece,
@@ -51,6 +55,18 @@ class Mention:
     def end(self) -> int:
         """Past the last character."""
         return self.fragments[-1][1]
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The concepts of a terminology that its codes name, in the file's order; a code that holds
+        anything but identifiers is a remark and names none.
+        """
+        found: list[str] = []
+        for _, code in self.codes:
+            parts = [part for part in _BETWEEN_IDENTIFIERS.split(code) if part]
+            if all(_IDENTIFIER.fullmatch(part) for part in parts):
+                found += parts
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(slots=True)
@@ -215,8 +231,20 @@ def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[D
             for a, b, label in whole.spans
             if a >= start and b <= end
         )
+        concepts = tuple(
+            (a - start, b - start, identifier)
+            for a, b, identifier in whole.concepts
+            if a >= start and b <= end
+        )
         cut = tuple(sorted(label for a, b, label in set(whole.spans) if start <= a < end < b))
-        yield replace(whole, id=id, text=whole.text[start:end], spans=inside, unexpressed=cut)
+        yield replace(
+            whole,
+            id=id,
+            text=whole.text[start:end],
+            spans=inside,
+            concepts=concepts,
+            unexpressed=cut,
+        )
 
 
 def line_units(text: str) -> Iterator[tuple[int, int, int]]:
