@@ -16,7 +16,7 @@ from biobench.report.evidence import Evidence
 from biobench.report.guessing import TaskScores, is_guessing
 from biobench.report.results import Results
 from biobench.report.row import Row
-from biobench.schema.kind import is_error
+from biobench.schema.kind import get_metric
 from leaderboard.lines import TESTABLE, Line, Lines, means, shared_tasks
 
 
@@ -80,7 +80,9 @@ def _best_run(
         return None
     best_line, *rivals = best_first
     scores = candidates[best_line]
-    judged = [task for task in tasks if task in baseline and not is_error(scores[task].metric)]
+    judged = [
+        task for task in tasks if task in baseline and not get_metric(scores[task].metric).falls
+    ]
     published = [row for line, row in mean_of.items() if line[2] == "published"]
     return BestRun(
         name=line_name(best_line[0], best_line[1]),

@@ -14,11 +14,11 @@ from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
 from biobench.report.entrants import line_name
-from biobench.report.literature.comparison import NAMES
 from biobench.report.names import in_sentences, shorten
 from biobench.report.printers import plain_note
 from biobench.report.results import Results
 from biobench.report.row import AverageName
+from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.ranking import first_pair
 
@@ -136,7 +136,7 @@ def _row(line: TaskLine) -> dict[str, Any]:
     interval = line.widest
     return {
         "task": line.task,
-        "average": NAMES.get(line.metric, line.metric),
+        "average": get_metric(line.metric).words,
         "A": 100 * line.first,
         "B": 100 * line.second,
         "difference": 100 * line.difference,

@@ -14,9 +14,9 @@ from biobench.report.details.ledgers import ledger_table
 from biobench.report.escape import plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
-from biobench.report.literature.comparison import NAMES
 from biobench.report.results import Results
 from biobench.report.row import Row
+from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.needle import read_grids, show_maps
@@ -154,7 +154,7 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     best_mean = best.cells[task].mean
     cells: dict[str, object] = {
         "task": page.link_to("tasks", "task", task, task),
-        "average": NAMES.get(row.metric, row.metric),
+        "average": get_metric(row.metric).words,
         "score": page.score_cell(row),
         "behind the best": 100 * (best_mean - row.mean),
         "best": _named_score(best.name, best_mean),

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 import streamlit as st
 
 from biobench.report.escape import for_html
-from biobench.report.literature.comparison import NAMES
 from biobench.report.names import without_revisions
 from biobench.report.row import Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
+from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
 
@@ -311,7 +311,7 @@ def _columns(lines: Sequence[Cells], order: Sequence[TaskInfo]) -> dict[str, Any
     widths["rank"] = int(7 * longest["rank"]) + 20
     left = SCREEN - sum(width for name, width in widths.items() if name not in (*LAST, "model"))
     widths["model"] = min(int(6 * longest["model"]) + 17, max(left, 170), 290)
-    about = HELP | {c.id: f"{c.id}: {c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
+    about = HELP | {c.id: f"{c.id}: {c.name}, {get_metric(c.paper).words}" for c in order}
     columns: dict[str, Any] = {
         name: st.column_config.NumberColumn(
             short.get(name, name), width=width, help=about.get(name)

@@ -13,12 +13,12 @@ from biobench.report import charts
 from biobench.report.escape import plain
 from biobench.report.frame import build
 from biobench.report.groups import RunGroup, Source
-from biobench.report.literature.comparison import NAMES
 from biobench.report.names import labels
 from biobench.report.results import Results
 from biobench.report.row import Row
 from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
+from biobench.schema.kind import get_metric
 from leaderboard import curve, page
 from leaderboard.ranking import Entry, Ranking, ranking, view_of, views
 from leaderboard.table import entry_key, result_of, shown_names
@@ -76,7 +76,7 @@ def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> No
     if baseline is not None:
         words = f" Best baseline: {plain(baseline.model)}, {100 * baseline.mean:.1f}."
     st.caption(
-        f"{NAMES.get(info.paper, info.paper)}, percent.{page.literal(words)} Runs under another "
+        f"{get_metric(info.paper).words}, percent.{page.literal(words)} Runs under another "
         f"protocol have no rank."
     )
     slices = slice_rows(loaded, info.id)

@@ -37,6 +37,7 @@ from biobench.data.hashing import task_hash
 from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS
+from biobench.schema.metric import F1_AVERAGES
 from biobench.schema.task import TaskSpec
 from biobench.score import counts, oracle, score_task
 from biobench.store.baselines import find_baseline, save_baseline
@@ -208,9 +209,10 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
 
 def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> GateCheck:
     """The gold itself scores the maximum; over all labels, those without gold count as 0."""
-    best = dict(KINDS[spec.type].perfect)
-    if KINDS[spec.type].counted:
-        best = dict.fromkeys(("macro_f1", "micro_f1", "weighted_f1"), 1.0)
+    kind = KINDS[spec.type]
+    metrics = F1_AVERAGES if kind.counted else kind.metrics
+    best = {metric.name: metric.perfect for metric in metrics}
+    if kind.counted:
         best["macro_f1_all"] = len(data.gold_labels) / len(data.labels)
     wrong = [
         f"{name} {scores[name]:.3f}, must be {value:.3f}"

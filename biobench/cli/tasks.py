@@ -242,13 +242,13 @@ def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
     """The baselines' scores in percent (errors on their own scale), every question with its answer,
     the verdict.
     """
-    from biobench.kinds import is_error
+    from biobench.schema.kind import get_metric
 
     first = verdict.policies[0].scores
     shown = [name for name in _SCORES if name in first] or list(first)
 
     def cell(name: str, value: float) -> str:
-        return f"{value:.3f}" if is_error(name) else percent(value)
+        return f"{value:.3f}" if get_metric(name).falls else percent(value)
 
     rows = [
         (policy.name, *(cell(name, policy.scores[name]) for name in shown))

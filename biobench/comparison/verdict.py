@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biobench.comparison.result import Compared, ComparedPart, Conclusion, PairResult
-from biobench.report.literature.comparison import NAMES
+from biobench.report.literature.comparison import MIXED
+from biobench.schema.kind import get_metric
 from biobench.score.slices import SLICES
 from biobench.stats import Interval
 
@@ -279,7 +280,7 @@ def p_value(p: float | None) -> str:
 def metric_name(metrics: Sequence[str], slice_name: str = "") -> str:
     """The scores compared, in words: ``micro F1``, ``micro F1 of unseen mentions``."""
     distinct = list(dict.fromkeys(metrics))
-    name = NAMES["mixed"] if len(distinct) > 1 else NAMES.get(distinct[0], distinct[0])
+    name = MIXED if len(distinct) > 1 else get_metric(distinct[0]).words
     return f"{name} of {SLICES[slice_name].words}" if slice_name else name
 
 

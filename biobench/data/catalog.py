@@ -14,7 +14,7 @@ from biobench.errors import SpecError, UsageError
 from biobench.kinds import Kind  # noqa: F401  (importing it registers the kinds of task that a spec may name)
 from biobench.schema.source import Source
 from biobench.schema.strict import Strict, apply_overrides, json_schema, suggest, validate
-from biobench.schema.task import Metric, TaskSpec
+from biobench.schema.task import TaskMetrics, TaskSpec
 from biobench.schema.training import Head, Protocol, Training
 from biobench.schema.yaml12 import LocatedYaml, Path_, parse_file
 
@@ -139,7 +139,7 @@ def _nested(key: str) -> str | None:
         "training": Training,
         "protocol": Protocol,
         "head": Head,
-        "metric": Metric,
+        "metric": TaskMetrics,
     }
     fields = {
         field: f"{group}.{field}" for group, model in groups.items() for field in model.model_fields

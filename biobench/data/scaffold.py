@@ -220,7 +220,7 @@ def _filled_in(
     primary, paper = "macro_f1", "micro_f1" if kind.spans else "macro_f1"
     epochs = 20 if kind.spans else 10
     if not kind.counted:
-        primary = paper = kind.metrics[0]
+        primary = paper = kind.metrics[0].name
     return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.parent}
 id: {task}
 version: 1

@@ -14,9 +14,8 @@ from typing import Any
 
 from biobench.errors import shown_json
 from biobench.export.results import TaskResult
-from biobench.report.literature.comparison import NAMES
 from biobench.report.row import Row
-from biobench.schema.kind import is_possible
+from biobench.schema.kind import get_metric
 
 VERSION = "0.3.0"
 _METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f1_weighted"}
@@ -85,21 +84,22 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
         "truncated_documents": str(row.truncated_documents),
         "lost_gold": str(row.lost_gold),
     }
+    metric = get_metric(row.metric)
     return {
         "evaluation_result_id": f"{result.info.id}/{row.metric}",
         "evaluation_name": f"{result.info.id}/{row.metric}",
         "source_data": _source(result),
         "evaluation_timestamp": result.date,
         "metric_config": {
-            "evaluation_description": f"{NAMES[row.metric]} of the fine-tuned encoder on "
+            "evaluation_description": f"{metric.words} of the fine-tuned encoder on "
             f"{result.info.name}",
             "metric_id": _METRIC_IDS.get(row.metric, row.metric),
-            "metric_name": NAMES[row.metric],
+            "metric_name": metric.words,
             "metric_kind": "f1" if row.metric in _METRIC_IDS else row.metric,
             "metric_unit": "proportion",
             "lower_is_better": False,
             "score_type": "continuous",
-            "min_score": -1.0 if is_possible(row.metric, -1.0) else 0.0,
+            "min_score": metric.lowest,
             "max_score": 1.0,
         },
         "score_details": {"score": row.mean, "uncertainty": uncertainty, "details": details},

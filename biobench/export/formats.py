@@ -20,11 +20,10 @@ from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.report.escape import for_markdown, plain
-from biobench.report.literature.comparison import NAMES
 from biobench.report.results import load
 from biobench.report.row import METRICS, Row
 from biobench.report.sheets import percent
-from biobench.schema.kind import has_f1, traits_of
+from biobench.schema.kind import get_metric, has_f1, traits_of
 from biobench.schema.strict import suggest
 from biobench.version import __version__
 
@@ -94,7 +93,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
             dataset_name=plain(result.info.name),
             dataset_split="test",
             metric_type="f1" if has_f1(result.info.type) else row.metric,
-            metric_name=f"{NAMES[row.metric]} ({seeds_words(row)})",
+            metric_name=f"{get_metric(row.metric).words} ({seeds_words(row)})",
             metric_value=round(row.mean, 6),
         )
         for result in results
@@ -115,7 +114,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         "gave the same score.",
         "",
         "| task | seeds | published average | "
-        + " | ".join(NAMES[METRICS[a]] for a in AVERAGES)
+        + " | ".join(get_metric(METRICS[a]).words for a in AVERAGES)
         + " |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
@@ -129,7 +128,7 @@ def _table_line(result: TaskResult) -> str:
     cells = [
         for_markdown(result.info.name),
         str(published.n_seeds),
-        f"{NAMES[published.metric]} {percent(published)}",
+        f"{get_metric(published.metric).words} {percent(published)}",
     ]
     for average in AVERAGES:
         row = result.row_of(METRICS[average])
@@ -147,12 +146,12 @@ def _eval_results(results: Sequence[TaskResult], dataset: str | None) -> str:
                 f"the data of {result.info.id} are in no dataset repository of the hub",
                 hint="name the benchmark's with --dataset ORGANISATION/NAME",
             )
-        score = f"{NAMES[row.metric]}, {seeds_words(row)}"
+        score = f"{get_metric(row.metric).words}, {seeds_words(row)}"
         if row.low is not None and row.high is not None:
             score += f", 95% {100 * row.low:.1f} to {100 * row.high:.1f}"
         macro = result.row_of("macro_f1")
         if macro is not None and macro is not row:
-            score += f"; {NAMES['macro_f1']} {100 * macro.mean:.1f}"
+            score += f"; {get_metric('macro_f1').words} {100 * macro.mean:.1f}"
         entries.append(
             EvalResultEntry(
                 dataset_id=repository,

@@ -12,9 +12,9 @@ from pkgutil import iter_modules
 
 from biobench.core.packages import KINDS, METRICS, plugins
 from biobench.kinds.base import Answers, Kind, Split, Task, get_kind
-from biobench.schema.kind import PLUGIN_METRICS, is_error, metric_names
+from biobench.schema.kind import PLUGIN_METRICS, metric_names
 
-__all__ = ["Answers", "Kind", "Split", "Task", "get_kind", "is_error", "metric_names"]
+__all__ = ["Answers", "Kind", "Split", "Task", "get_kind", "metric_names"]
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")

@@ -16,7 +16,8 @@ from biobench.encode.pairs import encode_pairs
 from biobench.encode.tokens import Encoded, encode_documents, encode_windows
 from biobench.errors import StoreError, TrainingError
 from biobench.schema.document import Document, Prediction, TaskData
-from biobench.schema.kind import KINDS, PLUGIN_METRICS, Traits, leading_metrics
+from biobench.schema.kind import KINDS, PLUGIN_METRICS, Traits, get_metric, leading_metrics
+from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.strict import suggest
 from biobench.schema.tags import Mode
@@ -147,26 +148,25 @@ class Kind(Traits):
                 quoted = f" '{value}'" if isinstance(value, str) else ""
                 raise fail(f"{field}{quoted} does not fit type '{spec.type}'", "leave it out")
         self._check_labels(spec)
-        scores = {getattr(spec.metric, field) for field in _METRIC_FIELDS}
-        if "micro_f1_positive" in scores and not spec.metric.negative_label:
-            raise fail(
-                "metric.negative_label is missing, micro_f1_positive needs it",
-                "name the label that does not count",
-            )
 
     def _check_metrics(self, spec: TaskSpec) -> None:
         """The scores that a spec names are those of the kind, and rise."""
+        leading = leading_metrics(self)
         for field in _METRIC_FIELDS:
             name = getattr(spec.metric, field)
-            if name in self.lower_is_better:
+            if name is None:
+                continue
+            metric = get_metric(name)
+            if metric.falls:
+                message = f"metric.{field} '{name}' falls as predictions get better"
+                raise fail(message, f"use {leading[0]}")
+            if name not in (*leading, *PLUGIN_METRICS):
+                message = f"metric.{field} '{name}' is not defined for type '{spec.type}'"
+                raise fail(message, f"use {leading[0]}")
+            if metric.positive and not spec.metric.negative_label:
                 raise fail(
-                    f"metric.{field} '{name}' falls as predictions get better",
-                    f"use {self.metrics[0]}",
-                )
-            if name is not None and name not in (*leading_metrics(self), *PLUGIN_METRICS):
-                best = "macro_f1" if self.counted else self.metrics[0]
-                raise fail(
-                    f"metric.{field} '{name}' is not defined for type '{spec.type}'", f"use {best}"
+                    f"metric.negative_label is missing, {name} needs it",
+                    "name the label that does not count",
                 )
 
     def _check_labels(self, spec: TaskSpec) -> None:
@@ -305,7 +305,8 @@ class Kind(Traits):
 
     def curve(self, scores: Mapping[str, float]) -> dict[str, float]:
         """The scores of a validation that a record keeps."""
-        return {name: scores[name] for name in (CURVE if self.counted else self.metrics)}
+        names = CURVE if self.counted else [metric.name for metric in self.metrics]
+        return {name: scores[name] for name in names}
 
     def share(
         self, metric: str, document: Document, prediction: Prediction | None
@@ -328,7 +329,7 @@ class Kind(Traits):
         none of its own.
         """
         values = {}
-        for name in self.metrics:
+        for name in (metric.name for metric in self.metrics):
             shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
             values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
         return values
@@ -342,7 +343,10 @@ class SpanKind(Kind):
     """A kind whose truth is spans."""
 
     spans, words, single = True, True, False
-    metrics = ("partial_micro_f1", "partial_macro_f1")
+    metrics = (
+        Metric("partial_micro_f1", "partial micro F1", average="micro", match="partial"),
+        Metric("partial_macro_f1", "partial macro F1", average="macro", match="partial"),
+    )
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """The best that any model could say of a document (with its units) through these

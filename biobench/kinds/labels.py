@@ -25,6 +25,7 @@ from biobench.kinds.base import (
     register,
 )
 from biobench.schema.document import Document, Prediction
+from biobench.schema.metric import Metric
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Head
 
@@ -88,12 +89,23 @@ def labels_of(prediction: Prediction | None) -> set[str]:
     return set() if prediction is None else set(prediction.labels)
 
 
+ACCURACY = Metric("accuracy", "accuracy", average="micro")
+
+
 @register
 class SingleLabel(LabelKind):
     """One label a document. A target is its place, 0-dimensional."""
 
     name = "single_label"
-    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "micro_f1_positive")
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        ACCURACY,
+        Metric(
+            "micro_f1_positive",
+            "micro F1 without the negative label",
+            average="micro",
+            positive=True,
+        ),
+    )
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The label's place."""
@@ -127,7 +139,8 @@ class SingleLabel(LabelKind):
 class MultiLabel(LabelKind):
     """Any number of labels a document. A target is the (own labels,) places."""
 
-    name, single, metrics, thresholds = "multi_label", False, ("example_f1",), True
+    name, single, thresholds = "multi_label", False, True
+    metrics = (Metric("example_f1", "example-based F1"),)
     fields = (
         "protocol.long_documents",
         "head.threshold",

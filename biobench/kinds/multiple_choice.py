@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from biobench.encode.tokens import Encoded, Ints
 from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task, Windows, register
 from biobench.kinds.labels import LabelKind, labels_of
 from biobench.schema.document import Document, Prediction
+from biobench.schema.metric import Metric
 from biobench.schema.task import TaskSpec
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ class MultipleChoice(LabelKind):
     """
 
     name, label_rules, counted, single, pairs = "multiple_choice", False, False, False, True
-    metrics: ClassVar[tuple[str, ...]] = ("exact_match", "hamming")
+    metrics = (
+        Metric("exact_match", "exact match", average="micro", share=True),
+        Metric("hamming", "Hamming score", average="micro", share=True),
+    )
     options, fields = True, ("protocol.long_documents", "protocol.pairs", "head.choice")
-    perfect = {"exact_match": 1.0, "hamming": 1.0}
 
     def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
         """No question, no right option, other options than labels, or a right one that is not

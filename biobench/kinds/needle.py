@@ -18,7 +18,7 @@ from biobench.encode.pairs import pair_form
 from biobench.encode.tokens import Encoded, Ids, ids_of
 from biobench.errors import ModelError, TrainingError
 from biobench.kinds.base import Answered, Cut, Documents, register
-from biobench.kinds.labels import SingleLabel
+from biobench.kinds.labels import ACCURACY, SingleLabel
 from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import Key, NeedlePlan, cell_of, keys_of, name_of
 from biobench.schema.task import TaskSpec
@@ -32,7 +32,7 @@ class Needle(SingleLabel):
     """Is the queried fact in the document? One label a document, present or absent."""
 
     name, label_rules = "needle", False
-    metrics = ("accuracy",)
+    metrics = (ACCURACY,)
 
     def cut(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer, window: int) -> Cut:
         """The documents whose length the window allows, whole; what does not fit has no prediction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import number_of
+from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Probe
@@ -20,6 +21,20 @@ from biobench.schema.training import Probe
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase as Tokenizer
+
+    from biobench.stats.correlation import Numbers
+
+
+def _pearson(gold: Numbers, predicted: Numbers) -> float:
+    from biobench.stats.correlation import pearson  # with scipy, which a list of tasks needs not
+
+    return pearson(gold, predicted)
+
+
+def _spearman(gold: Numbers, predicted: Numbers) -> float:
+    from biobench.stats.correlation import spearman
+
+    return spearman(gold, predicted)
 
 
 @register
@@ -32,10 +47,13 @@ class Regression(LabelKind):
     """
 
     name, label_rules, counted, numeric, pairs = "regression", False, False, True, True
-    metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "edrm", "mse")
-    lower_is_better = ("mse",)
+    metrics = (
+        Metric("pearson", "Pearson correlation", lowest=-1.0, measure=_pearson),
+        Metric("spearman", "Spearman correlation", lowest=-1.0, measure=_spearman),
+        Metric("edrm", "EDRM (1 - relative distance)"),
+        Metric("mse", "mean squared error", falls=True),
+    )
     fields = ("protocol.long_documents", "protocol.pairs", "scale")
-    perfect = {"pearson": 1.0, "spearman": 1.0, "edrm": 1.0, "mse": 0.0}
 
     def check(self, spec: TaskSpec) -> None:
         """A scale, and one number a document."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from biobench.kinds.base import (
 )
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
+from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Probe
@@ -52,8 +53,13 @@ class Synonyms(LabelKind):
     """
 
     name, single, counted, trains, ranked = "synonyms", False, False, False, True
-    metrics: ClassVar[tuple[str, ...]] = ("accuracy_at_1", "accuracy_at_5", "mrr")
-    perfect = {"accuracy_at_1": 1.0, "accuracy_at_5": 1.0, "mrr": 1.0}
+    metrics = (
+        Metric("accuracy_at_1", "accuracy of the first answer", average="micro", share=True),
+        Metric(
+            "accuracy_at_5", "share with a right answer among five", average="micro", share=True
+        ),
+        Metric("mrr", "mean reciprocal rank", average="micro", share=True),
+    )
     fields = ()
 
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:

@@ -11,7 +11,7 @@ from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
-from biobench.schema.kind import is_error, traits_of
+from biobench.schema.kind import get_metric, traits_of
 from biobench.store.baselines import latest
 
 Remark = tuple[Source, str, str]
@@ -162,7 +162,7 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
         if (
             row.source in MODELS
             and bar is not None
-            and not is_error(row.metric)
+            and not get_metric(row.metric).falls
             and row.mean < bar.mean
         ):
             text = (

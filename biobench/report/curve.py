@@ -14,9 +14,9 @@ from biobench.core.files import canonical
 from biobench.report.escape import plain
 from biobench.report.frame import cells
 from biobench.report.groups import RunGroup
-from biobench.report.literature.comparison import NAMES
 from biobench.report.results import Results, metric_of
 from biobench.report.row import AverageName, Row
+from biobench.schema.kind import get_metric
 from biobench.stats import (
     Estimand,
     MeanTest,
@@ -69,7 +69,7 @@ class Curve:
     @property
     def title(self) -> str:
         """What its numbers are."""
-        return f"{self.task}, {NAMES.get(self.metric, self.metric)}, percent"
+        return f"{self.task}, {get_metric(self.metric).words}, percent"
 
 
 def curves_of(results: Results, task: str, average: AverageName = "paper") -> list[Curve]:

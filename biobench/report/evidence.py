@@ -20,10 +20,10 @@ from biobench.report.groups import RunGroup
 from biobench.report.literature.published import PublishedValue
 from biobench.report.rescore import RunTextReader
 from biobench.schema.document import Document
-from biobench.schema.kind import is_numeric, number_of
+from biobench.schema.kind import get_metric, is_numeric, number_of
+from biobench.schema.metric import Metric
 from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
-from biobench.score.averages import AVERAGES
 from biobench.score.slices import RunTexts, part_counts
 from biobench.stats import (
     Average,
@@ -35,7 +35,7 @@ from biobench.stats import (
     left_out,
     seed_part,
 )
-from biobench.stats.correlation import Measure, numbers_left_out, pearson, spearman
+from biobench.stats.correlation import Measure, numbers_left_out
 from biobench.stats.counts import check_average
 from biobench.stats.types import BoolArray
 from biobench.store.store import paused_collector
@@ -45,14 +45,6 @@ LEAST_SEEDS = 3
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
 _FORMAT = "biobench.counts.1"
-
-_PARTIAL: dict[str, Average] = {f"partial_{of}_f1": of for of in ("macro", "micro", "weighted")}
-_SHARES = ("exact_match", "hamming", "accuracy_at_1", "accuracy_at_5", "mrr")
-"""Means over documents, which are the micro average of whole parts (`score.shares`)."""
-_AVERAGES: dict[str, Average] = (
-    AVERAGES | _PARTIAL | dict.fromkeys(("micro_f1_positive", "accuracy", *_SHARES), "micro")
-)
-_NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
 
 
 def seed_noise(
@@ -119,11 +111,12 @@ class Evidence:
                 "the splits"
             )
         try:
-            if is_numeric(group.briefs[0].type) and metric in _NUMBERS:
-                return self._numbers(group, _NUMBERS[metric])
-            if metric not in _AVERAGES:
+            scored = get_metric(metric)
+            if is_numeric(group.briefs[0].type) and scored.measure is not None:
+                return self._numbers(group, scored.measure)
+            if scored.average is None:
                 return f"{metric} is no average of F1 counts"
-            stored = self._counts(group, metric)
+            stored = self._counts(group, scored, scored.average)
         except (
             StoreError,
             DataUnavailableError,
@@ -153,22 +146,22 @@ class Evidence:
         groups = [document.group for document in documents]
         return numbers_left_out(truth, np.array(predicted), groups, measure)
 
-    def _counts(self, group: RunGroup, metric: str) -> StoredCounts:
+    def _counts(self, group: RunGroup, metric: Metric, average: Average) -> StoredCounts:
         """The counts of all seeds of a group. Raises what damaged records raise.
 
         They are stored next to the store's index (never those of data under an agreement) until a
         file of the runs changes: 1,800 predictions are read in about 15 ms, the counts of a group
         in 1 ms.
         """
-        file = _cache_file(group, metric)
+        file = _cache_file(group, metric.name)
         stored = _read_cache(file)
         if stored is None:
-            stored = self._count(group, metric)
+            stored = self._count(group, metric, average)
             if not any(record.redacted for record in group.records):
                 _write_cache(file, stored)
         return stored
 
-    def _count(self, group: RunGroup, metric: str) -> StoredCounts:
+    def _count(self, group: RunGroup, metric: Metric, average: Average) -> StoredCounts:
         with paused_collector():  # predictions are many small objects, none of them in a circle
             by_run = [self._run_counts(group, record, metric) for record in group.records]
         first, task = by_run[0], group.records[0].task
@@ -178,7 +171,7 @@ class Evidence:
                     f"{task.id}: seeds were scored on different documents or labels",
                     hint="repeat the runs",
                 )
-        dropped = {task.negative_label} if metric == "micro_f1_positive" else set()
+        dropped = {task.negative_label} if metric.positive else set()
         columns = [i for i, label in enumerate(first.labels) if label not in dropped]
         tp, fp, fn = (
             np.stack([getattr(run, name)[:, columns] for run in by_run])
@@ -188,33 +181,38 @@ class Evidence:
         if group.slice:
             with_gold = np.flatnonzero((tp[0] + fn[0]).sum(axis=0))
             labels_with_gold = {first.labels[columns[position]] for position in with_gold}
-        evaluated = [metric in _SHARES or first.labels[i] in labels_with_gold for i in columns]
+        evaluated = [metric.share or first.labels[i] in labels_with_gold for i in columns]
         return StoredCounts(
             counts=Counts.of(tp, fp, fn),
-            average=_AVERAGES[metric],
+            average=average,
             evaluated=np.array(evaluated),
             groups=tuple(first.groups),
         )
 
-    def _run_counts(self, group: RunGroup, record: RunRecord, metric: str) -> GroupCounts:
+    def _run_counts(self, group: RunGroup, record: RunRecord, metric: Metric) -> GroupCounts:
         if group.slice:
             return self._part_counts(group, record)
         gold, predictions = group.store.load_predictions(record, self._full(record))
         task = record.task
-        if metric not in _SHARES:
+        if not metric.share:
             return counts(
                 type=task.type,
                 labels=task.labels,
                 gold=gold,
                 predictions=predictions,
-                match="partial" if metric in _PARTIAL else "exact",
+                match=metric.match,
             )
         run_shares = shares(
-            type=task.type, metric=metric, labels=task.labels, gold=gold, predictions=predictions
+            type=task.type,
+            metric=metric.name,
+            labels=task.labels,
+            gold=gold,
+            predictions=predictions,
         )
         if run_shares is None:
             raise StatsInputError(
-                f"{task.id}: {metric} is no mean over documents", hint="compare another average"
+                f"{task.id}: {metric.name} is no mean over documents",
+                hint="compare another average",
             )
         return run_shares
 

@@ -28,16 +28,13 @@ from biobench.report.results import Results, load, metric_of
 from biobench.report.row import AverageName, Row
 from biobench.report.slices import sliced
 from biobench.report.tasks import TaskInfo
-from biobench.schema.kind import KINDS
+from biobench.schema.kind import KINDS, get_metric
 from biobench.stats import seed_interval, without_failed
 from biobench.store import Brief, UnusableFile
 from biobench.store.store import paused_collector
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LOWEST = {"pearson": -1.0, "spearman": -1.0}
-"""Scores that may lie below 0, and what they cannot pass."""
 
 
 MOST_ROWS = 20
@@ -236,7 +233,7 @@ def _run_row(group: RunGroup, scored: TaskScores, guessing: bool, bars: Bars) ->
     )
     low = high = None
     if summary.interval is not None:
-        low = max(summary.interval.low, LOWEST.get(metric, 0.0))
+        low = max(summary.interval.low, get_metric(metric).lowest)
         high = min(summary.interval.high, 1.0)
     training_text = contamination(group)
     return Row(

@@ -12,7 +12,6 @@ from biobench.data.catalog import load_task
 from biobench.data.suite import task_of
 from biobench.report.averages import suite_averages
 from biobench.report.frame import Report, cells
-from biobench.report.literature.comparison import NAMES
 from biobench.report.literature.published import (
     SUITE_FOLDER,
     by_paper,
@@ -21,6 +20,7 @@ from biobench.report.literature.published import (
 )
 from biobench.report.results import Results
 from biobench.report.tasks import TaskInfo
+from biobench.schema.kind import get_metric
 from biobench.schema.suite import Member, SuiteSpec
 from biobench.stats import task_weights
 
@@ -136,7 +136,7 @@ def _caption(suite: SuiteSpec, present: Collection[str]) -> str:
     tasks: dict[str, list[str]] = defaultdict(list)
     for m in suite.tasks:
         if m.name in present:
-            tasks[NAMES.get(m.metric or "", m.metric or "by its spec")].append(m.name)
+            tasks[get_metric(m.metric).words if m.metric else "by its spec"].append(m.name)
     scores = "; ".join(f"{score}: {', '.join(names)}" for score, names in tasks.items())
     return (
         f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval "

@@ -4,10 +4,11 @@ register here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from biobench.schema.document import Prediction
+from biobench.schema.metric import F1_AVERAGES, Metric
 
 
 class Traits:
@@ -23,8 +24,10 @@ class Traits:
     """Documents need the corpus's own tokens."""
     single: ClassVar[bool] = True
     """Each document has exactly one label; of span kinds it says nothing."""
-    metrics: ClassVar[tuple[str, ...]] = ()
-    """Averages that the kind has besides the F1 averages of all."""
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+    """Scores that the kind has besides the F1 averages of all; the first leads where there is no
+    F1.
+    """
     probes: ClassVar[bool] = True
     """Can be learnt from the states of a frozen encoder."""
     label_rules: ClassVar[bool] = False
@@ -32,19 +35,12 @@ class Traits:
     fields: ClassVar[tuple[str, ...]] = ("protocol.long_documents",)
     """Of the spec's fields that not every kind has, those that this one has."""
     counted: ClassVar[bool] = True
-    """Truth is labels or spans with an F1; else the kind has its own `metrics` alone, the first of
-    which leads.
-    """
+    """Truth is labels or spans with an F1; else the kind has its own `metrics` alone."""
     pairs: ClassVar[bool] = False
     """Documents may have a first text (`Document.query`) whose relation to the second is asked for.
     """
     numeric: ClassVar[bool] = False
     """Truth is a number on the spec's `scale`, which documents hold as text in place of a label."""
-    lower_is_better: ClassVar[tuple[str, ...]] = ()
-    """Those of `metrics` that fall as predictions get better; they are reported and lead nothing.
-    """
-    perfect: ClassVar[Mapping[str, float]] = {}
-    """Scores of predictions that repeat the gold, of kinds without F1."""
     thresholds: ClassVar[bool] = False
     """Labels are decided one by one by a threshold (head.threshold, head.fallback,
     training.positive_weights).
@@ -70,15 +66,19 @@ PLUGIN_METRICS: dict[str, Callable[[Any], float | None]] = {}
 is not defined.
 """
 
-AVERAGES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
-"""Averages that every kind of task has."""
+
+def all_metrics() -> dict[str, Metric]:
+    """Name to score, of all kinds and of installed packages."""
+    declared = [*F1_AVERAGES]
+    for kind in KINDS.values():
+        declared += kind.metrics
+    declared += [Metric(name, name) for name in PLUGIN_METRICS]
+    return {metric.name: metric for metric in declared}
 
 
-def is_error(metric: str) -> bool:
-    """Whether it falls as predictions get better; such a score stands on the corpus's own scale,
-    never in percent.
-    """
-    return any(metric in kind.lower_is_better for kind in KINDS.values())
+def get_metric(name: str) -> Metric:
+    """The score of this name; one without properties where nothing here declares it."""
+    return all_metrics().get(name) or Metric(name, name)
 
 
 def traits_of(type: str) -> Traits:
@@ -97,15 +97,6 @@ def has_f1(type: str) -> bool:
     return traits_of(type).counted
 
 
-def is_possible(metric: str, value: float) -> bool:
-    """Whether a score can have this value: an error is not negative, a correlation between -1 and
-    1, others 0 and 1.
-    """
-    if is_error(metric):
-        return value >= 0
-    return (-1 if metric in ("pearson", "spearman") else 0) <= value <= 1
-
-
 def number_of(prediction: Prediction) -> float:
     """The number that a prediction of a numeric kind holds: its only score, else its only label."""
     return prediction.label_scores[0] if prediction.label_scores else float(prediction.labels[0])
@@ -116,16 +107,12 @@ def kind_names() -> list[str]:
     return list(KINDS)
 
 
-def leading_metrics(kind: Traits) -> tuple[str, ...]:
+def leading_metrics(kind: Traits) -> list[str]:
     """The scores that a spec of this kind may name as primary, paper or selection."""
-    names = (*AVERAGES, *kind.metrics) if kind.counted else kind.metrics
-    return tuple(name for name in names if name not in kind.lower_is_better)
+    metrics = (*F1_AVERAGES, *kind.metrics) if kind.counted else kind.metrics
+    return [metric.name for metric in metrics if not metric.falls]
 
 
 def metric_names() -> list[str]:
-    """The averages of all kinds."""
-    return [
-        *AVERAGES,
-        *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics),
-        *PLUGIN_METRICS,
-    ]
+    """The names of `all_metrics`."""
+    return list(all_metrics())

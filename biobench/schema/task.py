@@ -34,7 +34,7 @@ SPLITS = ("train", "validation", "test")
 MetricName = Annotated[str, OneOf(metric_names)]
 
 
-class Metric(Strict):
+class TaskMetrics(Strict):
     """Which average leads, and which one a published number is compared with."""
 
     primary: MetricName = "macro_f1"
@@ -168,7 +168,7 @@ class TaskSpec(Strict):
     head: Head
     probe: Probe | None = later(None)
     """What is trained where the encoder is frozen."""
-    metric: Metric
+    metric: TaskMetrics
     gate: Gate = descriptive(Gate())
     access: Access = descriptive()
     obtain: Obtain | None = descriptive(None)

@@ -7,16 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from biobench.schema.metric import F1_AVERAGES
 from biobench.score.counting import GroupCounts, ScoreError
-from biobench.stats.counts import Average, f1_from_sums
-
-#: Name of a score -> the average of the statistics that recomputes it from counts.
-AVERAGES: dict[str, Average] = {
-    "macro_f1": "macro",
-    "macro_f1_all": "macro_all",
-    "micro_f1": "micro",
-    "weighted_f1": "weighted",
-}
+from biobench.stats.counts import f1_from_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +41,12 @@ def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, fl
         )
     evaluated = np.array([label in with_gold for label in summed.labels])
     (tp,), (fp,), (fn,) = summed.tp, summed.fp, summed.fn
-    values = {
-        name: float(f1_from_sums(tp, 2 * tp + fp + fn, tp + fn, average, evaluated))
-        for name, average in AVERAGES.items()
-    }
+    values = {}
+    for metric in F1_AVERAGES:
+        assert metric.average is not None
+        values[metric.name] = float(
+            f1_from_sums(tp, 2 * tp + fp + fn, tp + fn, metric.average, evaluated)
+        )
     values["micro_precision"] = ratio(int(tp.sum()), int((tp + fp).sum()))
     values["micro_recall"] = ratio(int(tp.sum()), int((tp + fn).sum()))
     return values

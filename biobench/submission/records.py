@@ -11,7 +11,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.errors import SpecError
 from biobench.report.tasks import NEEDLE, shipped
-from biobench.schema.kind import is_possible, traits_of
+from biobench.schema.kind import get_metric, traits_of
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.source import TopLabels
@@ -116,7 +116,7 @@ def _impossible(record: RunRecord) -> list[str]:
     alone = record.track != "frozen" and record.task.type != NEEDLE
     claims = {
         "scores": not record.scores
-        or not all(is_possible(*score) for score in record.scores.items()),
+        or not all(get_metric(name).allows(value) for name, value in record.scores.items()),
         "training.precision": training.precision not in ("bf16", "fp32"),
         "training.steps": max([training.best_step, *(p.step for p in training.curve)])
         > training.steps,

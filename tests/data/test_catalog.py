@@ -316,6 +316,7 @@ def test_the_data_s_hash_holds_each_part_of_a_document():
         "evidence": (("l", 3),),
         "unexpressed": ("X",),
         "remarks": (Remark("dropped", "X"),),
+        "concepts": ((4, 10, "C0"),),
     }
     assert documents_hash([replace(DOCUMENT, **same)], "s") == own
     assert documents_hash([DOCUMENT], "other") != own

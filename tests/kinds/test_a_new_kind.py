@@ -105,7 +105,7 @@ def test_one_file_makes_a_kind_that_runs_from_the_spec_to_the_rescored_record(
 def test_specs_know_the_kind_and_its_metric_as_soon_as_it_is_there(graded: Path) -> None:
     schema = task_json_schema()
     assert "graded" in schema["properties"]["type"]["enum"]
-    assert "within_one" in json.dumps(schema["$defs"]["Metric"])
+    assert "within_one" in json.dumps(schema["$defs"]["TaskMetrics"])
     with pytest.raises(
         SpecError, match=r"metric\.primary 'accuracy' is not defined for type 'graded'"
     ):

@@ -18,9 +18,9 @@ from sklearn.metrics import precision_recall_fscore_support as by_label
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from biobench.schema.document import Document, Prediction
+from biobench.schema.metric import F1_AVERAGES
 from biobench.schema.tags import tags_to_spans
 from biobench.score import compute, counts
-from biobench.score.averages import AVERAGES
 from biobench.score.counting import overlap_matches, shares
 from biobench.stats import Counts, f1_scores
 from tests.helpers.score_make import LABELS, classified, pairs_of_labels, scores, spans, tag_rows
@@ -144,7 +144,7 @@ def test_counts_by_group_add_up_to_the_scores(pair, groups):
     assert counted.tp.dtype == np.int64
     values = compute(**call, gold_labels=gold_of(gold)).values
     held = Counts.of(counted.tp, counted.fp, counted.fn)
-    for name, average in AVERAGES.items():
+    for name, average in ((m.name, m.average) for m in F1_AVERAGES):
         assert f1_scores(held, average)[0] == values[name], name
     by_document = counts(**call, by="document")
     assert by_document.tp.sum(axis=0).tolist() == counted.tp.sum(axis=0).tolist()

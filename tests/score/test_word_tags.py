@@ -109,13 +109,16 @@ def test_without_seqeval_a_new_run_has_no_figures_and_a_stored_one_keeps_its_own
     assert scored(stored, gold, said).scores == stored.scores
 
 
-def test_a_submission_may_lack_the_figures_and_may_not_claim_others() -> None:
+def test_a_submission_may_lack_later_scores_and_may_not_claim_others() -> None:
     gold, said = tagged(GOLD, SAID, "strict")
     honest = scored(run(), gold, said)
-    without = {name: value for name, value in honest.scores.items() if name not in (MICRO, MACRO)}
+    later = (MICRO, MACRO, "partial_macro_f1")
+    without = {name: value for name, value in honest.scores.items() if name not in later}
+    ranked = {name: value for name, value in honest.scores.items() if name != "macro_f1_all"}
     claims = {
         "all": (honest.scores, []),
         "none": (without, []),
+        "one that ranks": (ranked, ["S01"]),
         "false": (honest.scores | {MACRO: 0.9}, ["S01"]),
     }
     for claim, (scores, codes) in claims.items():

@@ -7,30 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from biobench.report.literature.published import UNDECIDED, PublishedValue
 from biobench.report.row import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
-from biobench.schema.kind import has_f1
+from biobench.schema.kind import get_metric, has_f1
 
-NAMES = {
-    "macro_f1": "macro F1",
-    "macro_f1_all": "macro F1 over all labels",
-    "micro_f1": "micro F1",
-    "weighted_f1": "weighted F1",
-    "micro_f1_positive": "micro F1 without the negative label",
-    "accuracy": "accuracy",
-    "example_f1": "example-based F1",
-    "pearson": "Pearson correlation",
-    "spearman": "Spearman correlation",
-    "edrm": "EDRM (1 - relative distance)",
-    "mse": "mean squared error",
-    "exact_match": "exact match",
-    "hamming": "Hamming score",
-    "accuracy_at_1": "accuracy of the first answer",
-    "accuracy_at_5": "share with a right answer among five",
-    "mrr": "mean reciprocal rank",
-    "partial_micro_f1": "partial micro F1",
-    "partial_macro_f1": "partial macro F1",
-    "mixed": "each task's own average",
-}
-"""Scores in words."""
+MIXED = "each task's own average"
 
 
 LIKELY = "‡"
@@ -51,9 +30,7 @@ def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str
         for row in rows
         if row.source != "published" and not has_f1(infos[row.task].type)
     }
-    each = ", ".join(
-        f"{task} {NAMES.get(metric, metric)}" for task, metric in sorted(other.items())
-    )
+    each = ", ".join(f"{task} {get_metric(metric).words}" for task, metric in sorted(other.items()))
     return [f"tasks without F1 have another score: {each}"] if other else []
 
 
@@ -101,7 +78,7 @@ def published_rows(
                     )
                 )
     for (_, caption, likely, fate, source), tasks in abouts.items():
-        reading = "undecided" if likely == UNDECIDED else NAMES[likely]
+        reading = "undecided" if likely == UNDECIDED else get_metric(likely).words
         text = (
             f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: "
             f"{reading}; they {fate}"
