@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,10 @@ from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicySc
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS
 from biobench.schema.metric import F1_AVERAGES
+from biobench.schema.record import SliceScores
 from biobench.schema.task import TaskSpec
-from biobench.score import counts, oracle, score_task
+from biobench.score import Part, counts, oracle, parts_of, score_task
+from biobench.score.slices import slice_scores
 from biobench.store.baselines import find_baseline, save_baseline
 from biobench.version import __version__
 
@@ -98,8 +100,9 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     spec = task.spec
     scored = baselines(spec, data)
     perfect = Baseline("oracle", "returns the gold", [oracle(data.test)])
-    best = _policy(spec, data, perfect, "ceiling")
-    policies = (*(_policy(spec, data, b, "floor") for b in scored), best)
+    parts = parts_of(spec.type, data.train, data.test)
+    best = _policy(spec, data, parts, perfect, "ceiling")
+    policies = (*(_policy(spec, data, parts, b, "floor") for b in scored), best)
     checks = [_check_oracle(spec, data, best.scores)]
     if spec.is_ner:
         documents = [*data.train, *data.test]
@@ -142,15 +145,45 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     )
 
 
+class _ScoredTask(NamedTuple):
+    type: str
+    labels: tuple[str, ...]
+    negative_label: str | None
+
+
 def _policy(
-    spec: TaskSpec, data: TaskData, baseline: Baseline, kind: Literal["floor", "ceiling"]
+    spec: TaskSpec,
+    data: TaskData,
+    parts: Mapping[str, Part],
+    baseline: Baseline,
+    kind: Literal["floor", "ceiling"],
 ) -> PolicyScores:
-    """The baseline's scores on the test split, means over its draws."""
+    """The baseline's scores on the test split and on its parts, means over its draws."""
     scores = [score_task(spec, data, data.test, draw).values for draw in baseline.draws]
-    means = {name: math.fsum(s[name] for s in scores) / len(scores) for name in scores[0]}
+    scored_task = _ScoredTask(spec.type, data.labels, spec.metric.negative_label)
+    on_parts = [slice_scores(scored_task, parts, draw) for draw in baseline.draws]
+    slices = {}
+    for name, part in on_parts[0].items():
+        means = _means([draw[name].scores for draw in on_parts])
+        slices[name] = SliceScores(gold=part.gold, scores=means)
     return PolicyScores(
-        name=baseline.name, words=baseline.words, kind=kind, draws=len(scores), scores=means
+        name=baseline.name,
+        words=baseline.words,
+        kind=kind,
+        draws=len(scores),
+        scores=_means(scores),
+        slices={
+            name: SliceScores(
+                gold=part.gold, scores=_means([draw[name].scores for draw in on_parts])
+            )
+            for name, part in on_parts[0].items()
+        },
     )
+
+
+def _means(draws: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each score over the draws."""
+    return {name: math.fsum(draw[name] for draw in draws) / len(draws) for name in draws[0]}
 
 
 def _restricted(baseline: Baseline, documents: Sequence[Document]) -> Baseline:

@@ -11,6 +11,7 @@ from biobench.errors import UsageError
 from biobench.report.groups import RunGroup
 from biobench.report.rescore import RunTextReader
 from biobench.report.results import Results
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.record import RunRecord
 from biobench.schema.strict import suggest
 from biobench.score.slices import SLICES, Part
@@ -26,7 +27,7 @@ def check_slice(name: str) -> None:
 def sliced(results: Results, name: str) -> Results:
     """The runs that have scores on this slice, with those scores alone.
 
-    Published scores, which nobody printed by slice, and no-skill baselines go. Raises UsageError
+    Baselines keep theirs; published scores, which nobody printed by slice, go. Raises UsageError
     for a slice that does not exist and where no run has it.
     """
     groups = sliced_groups(results.groups, name)
@@ -36,8 +37,23 @@ def sliced(results: Results, name: str) -> Results:
             hint="`biobench rescore --data-dir FOLDER` computes them from the corpora",
         )
     return replace(
-        results, groups=groups, published=(), baselines=(), judged=(), cells={}, slice=name
+        results,
+        groups=groups,
+        published=(),
+        baselines=tuple(_sliced_baselines(record, name) for record in results.baselines),
+        judged=(),
+        cells={},
+        slice=name,
     )
+
+
+def _sliced_baselines(record: BaselineRecord, name: str) -> BaselineRecord:
+    policies = [
+        policy.model_copy(update={"scores": policy.slices[name].scores})
+        for policy in record.policies
+        if name in policy.slices
+    ]
+    return record.model_copy(update={"policies": tuple(policies)})
 
 
 def sliced_groups(groups: Sequence[RunGroup], name: str) -> tuple[RunGroup, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from biobench.schema.record import SliceScores
 from biobench.schema.strict import Strict
 
 BASELINE_VERSION = 4
@@ -37,6 +38,8 @@ class PolicyScores(Strict):
     scores: dict[str, float]
     known: dict[str, float] = {}
     """Scores whose value is known beforehand, from label counts alone."""
+    slices: dict[str, SliceScores] = {}
+    """Its scores on the parts of the gold that the full training data make."""
 
 
 class GateCheck(Strict):

@@ -47,8 +47,8 @@ class Metric:
 
 F1_AVERAGES = (
     Metric("macro_f1", "macro F1", average="macro"),
+    Metric("macro_f1_all", "macro F1 over all labels", average="macro_all"),
     Metric("micro_f1", "micro F1", average="micro"),
     Metric("weighted_f1", "weighted F1", average="weighted"),
-    Metric("macro_f1_all", "macro F1 over all labels", average="macro_all"),
 )
 """What every kind with counts has."""

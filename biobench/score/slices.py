@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Protocol
 
 from biobench.data.checks.similar import near, normalised
 from biobench.kinds.base import Kind, get_kind
 from biobench.schema.document import Document, Prediction
-from biobench.schema.record import SliceScores, TaskIdentity
+from biobench.schema.record import SliceScores
 from biobench.score.averages import f1_averages, micro_without
 from biobench.score.counting import GroupCounts, Item, counts
 from biobench.store.tables import under_aliases
@@ -201,6 +202,19 @@ def parts_of(
     return {name: part for name, part in parts.items() if part is not None}
 
 
+class ScoredTask(Protocol):
+    """What scores need to know of a task."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def negative_label(self) -> str | None: ...
+
+
 @dataclass(frozen=True)
 class RunTexts:
     """The documents of a run with their texts: those that it trained on, and those that it was
@@ -220,7 +234,7 @@ class RunTexts:
 
 
 def part_counts(
-    task: TaskIdentity,
+    task: ScoredTask,
     part: Part,
     predictions: Sequence[Prediction],
     *,
@@ -239,7 +253,7 @@ def part_counts(
 
 
 def slice_scores(
-    task: TaskIdentity, parts: Mapping[str, Part], predictions: Sequence[Prediction]
+    task: ScoredTask, parts: Mapping[str, Part], predictions: Sequence[Prediction]
 ) -> dict[str, SliceScores]:
     """The F1 averages of each part that holds gold, macro F1 over the labels that have gold in it;
     of whole documents with one label each also accuracy.

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from biobench.baselines.reading import dictionary
+from biobench.baselines.verdict import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, subset
 from biobench.report.rescore import rescore_all
 from biobench.report.results import load
+from biobench.report.slices import sliced
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import KINDS
 from biobench.schema.record import RunRecord, TaskIdentity
@@ -263,6 +265,24 @@ def test_the_training_dictionary_finds_no_unseen_mention(task: str, data_dir: Pa
     scores = slice_scores(identity(kind, *data.labels), parts, answers)
     assert scores["unseen"].scores["micro_recall"] == 0
     assert scores["seen"].scores["micro_recall"] > 0.3
+
+
+def test_baselines_stand_beside_a_slice_with_their_scores_on_it() -> None:
+    """The gate stores them, and what is read on a slice shows them in the place of the others."""
+    task = load_task("demo_ner")
+    verdict = gate(task, load_data(task, None))
+    by_name = {policy.name: policy for policy in verdict.policies}
+    assert by_name["oracle"].slices["unseen"].scores["micro_f1"] == 1
+    assert by_name["training dictionary"].slices["unseen"].scores["micro_recall"] == 0
+    shown = {
+        (record.task, policy.name): policy.scores["micro_recall"]
+        for record in sliced(load(RESULTS), "unseen").baselines
+        for policy in record.policies
+    }
+    for name in ("ncbi_disease", "quaero_medline", "bc5cdr", "anatem"):
+        assert shown[name, "training dictionary"] == 0
+        assert shown[name, "oracle"] == 1
+    assert not any(name == "hoc" for name, _ in shown), "it has no mentions"
 
 
 def test_every_slice_has_a_name_and_words() -> None:
