@@ -272,8 +272,8 @@ def test_baselines_stand_beside_a_slice_with_their_scores_on_it() -> None:
     task = load_task("demo_ner")
     verdict = gate(task, load_data(task, None))
     by_name = {policy.name: policy for policy in verdict.policies}
-    assert by_name["oracle"].slices["unseen"].scores["micro_f1"] == 1
-    assert by_name["training dictionary"].slices["unseen"].scores["micro_recall"] == 0
+    assert by_name["oracle"].slices["seen"].scores["micro_f1"] == 1
+    assert by_name["no mention"].slices["seen"].scores["micro_recall"] == 0
     shown = {
         (record.task, policy.name): policy.scores["micro_recall"]
         for record in sliced(load(RESULTS), "unseen").baselines
