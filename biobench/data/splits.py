@@ -47,25 +47,31 @@ def assign_splits(
     (method random: on that of the ids, as texts), and so does what is cut from the end of train.
     Raises DataFormatError when a document has no split or a split would be empty.
     """
-    if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
-        splits = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
-    if isinstance(splits, SplitRatios):
-        result = _by_ratios(documents, splits)
-    elif isinstance(splits, SplitIds):
-        result = _by_ids(documents, splits, folder)
-    elif isinstance(splits, SplitShuffled):
-        result = _shuffled(documents, splits)
-    elif isinstance(splits, SplitCarve):
-        result = _carved(documents, splits)
-    else:
-        result = _official(documents)
+    result = _drawn(documents, splits, folder)
     if isinstance(splits, SplitApart):
-        taken = {d.group for name in splits.leave_out_of_train for d in result[name]}
-        result["train"] = [d for d in result["train"] if d.group not in taken]
+        left_out = {d.group for name in splits.leave_out_of_train for d in result[name]}
+        result["train"] = [d for d in result["train"] if d.group not in left_out]
     return {
         name: [d if d.split == name else replace(d, split=name) for d in result[name]]
         for name in SPLITS
     }
+
+
+def _drawn(
+    documents: Sequence[Document], splits: Splits, folder: Path | None
+) -> dict[str, list[Document]]:
+    if isinstance(splits, SplitRatios):
+        return _by_ratios(documents, splits)
+    if isinstance(splits, SplitIds):
+        return _by_ids(documents, splits, folder)
+    if isinstance(splits, SplitShuffled):
+        return _shuffled(documents, splits)
+    if isinstance(splits, SplitCarve):
+        return _carved(documents, splits)
+    if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
+        carve = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
+        return _carved(documents, carve)
+    return _official(documents)
 
 
 def permutation(n: int, seed: int, method: str) -> list[int]:
@@ -142,23 +148,32 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
 
 
 def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str, list[Document]]:
-    whole = len(splits.cuts) == 2
-    named = {d.split for d in documents}
-    if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
-        names = ", ".join(sorted(named - {""})) or "no"
-        message = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
-        raise DataFormatError(
-            message, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`"
-        )
-    drawn = [d for d in documents if whole or d.split == "train"]
+    _check_cuts(documents, splits)
+    from_all = len(splits.cuts) == 2
+    drawn = [d for d in documents if from_all or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
-    if not whole:
+    if not from_all:
         result["test"] = [d for d in documents if d.split == "test"]
     return result
+
+
+def _check_cuts(documents: Sequence[Document], splits: SplitShuffled) -> None:
+    """Refuse two shares of files that name a split, and one share where they do not name train and
+    test.
+    """
+    named = {d.split for d in documents}
+    fits = named == {"train", "test"}
+    if len(splits.cuts) == 2:
+        fits = named.isdisjoint(SPLITS)
+    if not fits:
+        names = ", ".join(sorted(named - {""})) or "no"
+        message = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
+        hint = "two shares cut `files.all`; one cuts `files.train` next to `files.test`"
+        raise DataFormatError(message, hint=hint)
 
 
 def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:

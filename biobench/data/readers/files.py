@@ -305,27 +305,34 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
 
 
 def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, or number of the object in its file; object)."""
     if layout == "lines":
-        for line, text in read_lines(location.path):
-            if text.strip():
-                item = parse_json(location.at(line), text, "one object a line", one=True)
-                if not isinstance(item, dict):
-                    raise location.at(line).bad("is not an object: {}", "one object a line", text)
-                yield line, item
-        return
-    items = parse_json(
-        location, read_text(location.path), "repair the file", _Pairs if layout == "keyed" else None
-    )
+        return _object_lines(location)
+    text = read_text(location.path)
     if layout == "keyed":
-        if not isinstance(items, _Pairs) or not all(
-            isinstance(value, _Pairs) for _, value in items
-        ):
-            raise location.bad(
-                "is not an object of objects", "set `reader.layout: list` for a list"
-            )
-        items = [{**dict(value), KEY: key} for key, value in items]
+        return enumerate(_keyed_objects(location, text), start=1)
+    items = parse_json(location, text, "repair the file")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise location.bad(
-            "is not a list of objects", "set `reader.layout: lines` for one object a line"
-        )
-    yield from enumerate(items, start=1)
+        hint = "set `reader.layout: lines` for one object a line"
+        raise location.bad("is not a list of objects", hint)
+    return enumerate(items, start=1)
+
+
+def _object_lines(location: FileLine) -> Iterator[tuple[int, dict[str, Any]]]:
+    hint = "one object a line"
+    for line, text in read_lines(location.path):
+        if not text.strip():
+            continue
+        item = parse_json(location.at(line), text, hint, one=True)
+        if not isinstance(item, dict):
+            raise location.at(line).bad("is not an object: {}", hint, text)
+        yield line, item
+
+
+def _keyed_objects(location: FileLine, text: str) -> list[dict[str, Any]]:
+    """The objects, each with its key, one that stands twice included."""
+    items = parse_json(location, text, "repair the file", _Pairs)
+    if not isinstance(items, _Pairs) or not all(isinstance(item, _Pairs) for _, item in items):
+        hint = "set `reader.layout: list` for a list"
+        raise location.bad("is not an object of objects", hint)
+    return [{**dict(item), KEY: key} for key, item in items]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import Separator, read_lines, read_text, table
@@ -79,6 +79,15 @@ class CsvJoinOptions(ReaderOptions):
     """
 
 
+class _FlagRow(NamedTuple):
+    """A row of the labels table: the key of its text, its group, the labels that are 1."""
+
+    key: str
+    group: str
+    labels: tuple[str, ...]
+    location: FileLine
+
+
 @reader(CsvJoinOptions)
 def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     """Flags per note in one table, texts in another (MIMIC-III phenotypes): one document per row of
@@ -94,37 +103,46 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
         raise DataFormatError(
             "format 'csv_join' needs a list of labels", hint="list the columns under `labels`"
         )
-    flags = [name for name in (*names, options.none) if name is not None]
-    rows: list[tuple[str, str, tuple[str, ...], FileLine]] = []
-    for labels in tables:
-        for location, row in table(labels, "comma", [options.key, options.group, *flags]):
-            values = {name: cell.strip() for name, cell in row.items()}
-            for name in flags:
-                if values[name] not in ("0", "1"):
-                    raise location.bad(
-                        f"column '{name}' holds {{}}", "flags are 0 or 1", values[name]
-                    )
-            flagged = tuple(name for name in names if values[name] == "1")
-            if options.none is None or values[options.none] == "0" or not flagged:
-                rows.append((_key(values[options.key]), values[options.group], flagged, location))
-    wanted = {key for key, *_ in rows}
+    rows = [row for labels in tables for row in _flag_rows(options, names, labels)]
+    texts_by_key = _needed_texts(options, texts, {row.key for row in rows})
+    numbers: Counter[str] = Counter()
+    for row in rows:
+        if row.key in texts_by_key:
+            numbers[row.key] += 1
+            document_id = f"{row.key}-{numbers[row.key]}"
+            text = texts_by_key[row.key]
+            yield row.location.document(document_id, text, row.group, labels=row.labels)
+
+
+def _flag_rows(options: CsvJoinOptions, names: list[str], labels: FileLine) -> Iterator[_FlagRow]:
+    """The rows of a labels table that do not contradict themselves."""
+    flags = list(names)
+    if options.none is not None:
+        flags.append(options.none)
+    for location, row in table(labels, "comma", [options.key, options.group, *flags]):
+        values = {name: cell.strip() for name, cell in row.items()}
+        for name in flags:
+            if values[name] not in ("0", "1"):
+                message = f"column '{name}' holds {{}}"
+                raise location.bad(message, "flags are 0 or 1", values[name])
+        flagged = tuple(name for name in names if values[name] == "1")
+        says_none = options.none is not None and values[options.none] == "1"
+        if not (says_none and flagged):
+            yield _FlagRow(_key(values[options.key]), values[options.group], flagged, location)
+
+
+def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]) -> dict[str, str]:
+    """Key to text, of those of the keys that have one. Raises DataFormatError where none has."""
     texts_by_key: dict[str, str] = {}
-    for text in texts:
-        for _, row in table(text, "comma", [options.key, options.text], strict=False):
-            key, content = _key(row[options.key]), row[options.text].strip()
-            if key in wanted and content:
-                texts_by_key[key] = content
+    for start in texts:
+        for _, row in table(start, "comma", [options.key, options.text], strict=False):
+            key, text = _key(row[options.key]), row[options.text].strip()
+            if key in keys and text:
+                texts_by_key[key] = text
     if not texts_by_key:
-        raise (
-            texts[0]
-            .at(None)
-            .bad(f"no '{options.key}' of the labels table is in the texts", "check the pair")
-        )
-    seen: Counter[str] = Counter()
-    for key, group, flagged, location in rows:
-        if key in texts_by_key:
-            seen[key] += 1
-            yield location.document(f"{key}-{seen[key]}", texts_by_key[key], group, labels=flagged)
+        message = f"no '{options.key}' of the labels table is in the texts"
+        raise texts[0].at(None).bad(message, "check the pair")
+    return texts_by_key
 
 
 def _key(value: str) -> str:

@@ -219,27 +219,34 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
     options = request.options
     for row in json_rows(request, options.layout):
         row.need(options.text, options.label, options.id, options.group, options.first)
-        text = row.values[options.text]
-        if isinstance(text, list) and all(isinstance(part, str) for part in text):
-            text = " ".join(part.strip() for part in text)
-        blank = not isinstance(text, str) or (options.blank_text == "refused" and not text.strip())
-        lacking = "label" if missing(row.values[options.label]) else "text" if blank else ""
-        if lacking and options.drop_missing:
+        text = _json_text(options, row.values[options.text])
+        unlabelled = missing(row.values[options.label])
+        if (text is None or unlabelled) and options.drop_missing:
             continue
-        if lacking:
-            raise row.bad(
-                f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`"
-            )
+        if text is None or unlabelled:
+            lacking = "label" if unlabelled else "text"
+            hint = "fill it in, or set `reader.drop_missing: true`"
+            raise row.bad(f"the object has no {lacking}", hint)
         names = _parted(row.labels(options.label, options.label_map), options.label_separator)
         id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
         group = row.text(options.group, "group", id)
-        first = row.text(options.first, "first text", "").strip()
-        if any(part in name for part in options.drop_containing for name in names):
+        query = row.text(options.first, "first text", "").strip()
+        if any(phrase in name for phrase in options.drop_containing for name in names):
             continue
         if options.label_key == "first_word":
             names = [name.strip().split(" ", 1)[0] for name in names]
         labels = _mapped(row.location, names, options.label_map)
-        yield row.location.document(id, text.strip(), group, query=first, labels=labels)
+        yield row.location.document(id, text, group, query=query, labels=labels)
+
+
+def _json_text(options: JsonOptions, value: Any) -> str | None:
+    """A text, or the texts of a list joined by blanks; None where there is none."""
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        value = " ".join(text.strip() for text in value)
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    return text if text or options.blank_text == "kept" else None
 
 
 class ParquetColumns(Strict):

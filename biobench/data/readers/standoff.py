@@ -143,26 +143,41 @@ def mentions_to_tags(
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
-    ordered = list(spans) if overlap == "first" else sorted(spans, key=lambda s: s.start)
-    if overlap == "longest":
-        ordered.sort(key=lambda s: (s.start - s.end, s.start))
-    for span in ordered:
-        inside = [
-            k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end
-        ]
-        if overlap == "first":
-            inside = [
-                k for k, (start, end) in enumerate(tokens) if start < span.end and span.start < end
-            ]
-        if any(owners[k] is not None for k in inside):
-            if overlap == "error":
-                raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
-            if overlap != "last":
-                continue
-        for n, k in enumerate(inside):
-            tags[k] = f"{'B' if n == 0 else 'I'}-{span.label}"
+    for span in _in_turn(spans, overlap):
+        covered = _covered(span, tokens, touched=overlap == "first")
+        taken = any(owners[k] is not None for k in covered)
+        if taken and overlap == "error":
+            raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
+        if taken and overlap != "last":
+            continue
+        letter = "B"
+        for k in covered:
+            tags[k] = f"{letter}-{span.label}"
             owners[k] = span
+            letter = "I"
     return tags, owners
+
+
+def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
+    """The mentions in the order in which they take tokens."""
+    if overlap == "first":
+        return list(spans)
+    if overlap == "longest":
+        return sorted(spans, key=lambda span: (span.start - span.end, span.start))
+    return sorted(spans, key=lambda span: span.start)
+
+
+def _covered(span: Span, tokens: Sequence[tuple[int, int]], *, touched: bool) -> list[int]:
+    """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
+    covered: list[int] = []
+    for k, (start, end) in enumerate(tokens):
+        if touched:
+            inside = start < span.end and span.start < end
+        else:
+            inside = span.start <= start and end <= span.end
+        if inside:
+            covered.append(k)
+    return covered
 
 
 def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:

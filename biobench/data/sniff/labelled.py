@@ -135,30 +135,36 @@ def _label_columns(
     """
     labels: list[_Label] = []
     refused: list[DataFormatError] = []
-    parts = _part_sizes(table, texts[1])
-    for column, cells in table.filled.items():
-        if column in texts or (parts is not None and _sizes(cells) == parts):
-            continue
+    most = max(2, min(_MOST_LABELS, len(table.rows) // 2))
+    for column, cells in _label_candidates(table, texts):
         fault = _fault(table, column, cells)
-        if fault is not None:
-            refused += [fault] if column == wanted.label or LABEL.fullmatch(column) else []
-            continue
-        label = _label(table, wanted, column, cells)
-        most = max(2, min(_MOST_LABELS, len(table.rows) // 2))
-        if column == wanted.label or 2 <= len(label.values) <= most:
-            labels.append(label)
-    named = [label for label in labels if LABEL.fullmatch(label.column)]
+        if fault is None:
+            label = _label(table, wanted, column, cells)
+            if column == wanted.label or 2 <= len(label.values) <= most:
+                labels.append(label)
+        elif column == wanted.label or LABEL.fullmatch(column):
+            refused.append(fault)
+    named = any(LABEL.fullmatch(label.column) for label in labels)
     if refused and (wanted.label is not None or not named):
         raise refused[0]
     return labels
 
 
-def _part_sizes(table: Table, text: str | None) -> list[int] | None:
-    """How many parts the text of each row has; what has as many says something of the parts."""
-    return None if text is None else _sizes(table.filled[text])
+def _label_candidates(
+    table: Table, texts: tuple[str | None, str | None]
+) -> list[tuple[str, list[Any]]]:
+    """Columns with their values, without the texts and what says something of their parts."""
+    sizes = None if texts[1] is None else _sizes(table.filled[texts[1]])
+    candidates: list[tuple[str, list[Any]]] = []
+    for column, cells in table.filled.items():
+        of_parts = sizes is not None and _sizes(cells) == sizes
+        if column not in texts and not of_parts:
+            candidates.append((column, cells))
+    return candidates
 
 
 def _sizes(cells: list[Any]) -> list[int] | None:
+    """How many parts each has, where all are lists."""
     if not all(isinstance(cell, list) for cell in cells):
         return None
     return [len(cell) for cell in cells]
@@ -167,24 +173,31 @@ def _sizes(cells: list[Any]) -> list[int] | None:
 def _fault(table: Table, column: str, cells: list[Any]) -> DataFormatError | None:
     """Why the column's values are no labels, with the line of the first that is none."""
     for cell in cells:
-        items = cell if isinstance(cell, list) else [cell]
-        numbers = [item for item in items if isinstance(item, (int, float))]
-        message, hint = None, "labels are texts, whole numbers, or lists of them"
-        if len(set(numbers)) < len(numbers):
-            message = "a label is a vector of numbers (multi-hot): {}"
-            hint = "write the names of the labels that are 1, as a list of texts"
-        elif any(isinstance(item, dict) for item in items):
-            message = "a label is an object: {}"
-        elif any(isinstance(item, list) for item in items):
-            message = "a label is a list inside a list: {}"
-        elif any(isinstance(item, float) and not missing(item) for item in items):
-            message = "a label is the number {}"
-        elif isinstance(cell, str) and _is_written_list(cell):
-            message = "a label is a list or an object written as text: {}"
-            hint = "write the labels of a cell with a sign between them, and name it by --separator"
-        if message is not None:
-            value = str(cell)
-            return table.row_with(column, cell).bad(f"{message} (column '{column}')", hint, value)
+        problem = _no_label(cell)
+        if problem is not None:
+            message, hint = problem
+            row = table.row_with(column, cell)
+            return row.bad(f"a label is {message} (column '{column}')", hint, str(cell))
+    return None
+
+
+def _no_label(cell: Any) -> tuple[str, str] | None:
+    """(what a cell is that holds no label, the hint); None where it holds labels."""
+    items = cell if isinstance(cell, list) else [cell]
+    numbers = [item for item in items if isinstance(item, (int, float))]
+    if len(set(numbers)) < len(numbers):
+        hint = "write the names of the labels that are 1, as a list of texts"
+        return "a vector of numbers (multi-hot): {}", hint
+    hint = "labels are texts, whole numbers, or lists of them"
+    if any(isinstance(item, dict) for item in items):
+        return "an object: {}", hint
+    if any(isinstance(item, list) for item in items):
+        return "a list inside a list: {}", hint
+    if any(isinstance(number, float) and not missing(number) for number in numbers):
+        return "the number {}", hint
+    if isinstance(cell, str) and _is_written_list(cell):
+        hint = "write the labels of a cell with a sign between them, and name it by --separator"
+        return "a list or an object written as text: {}", hint
     return None
 
 

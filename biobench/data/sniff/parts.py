@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -48,21 +49,39 @@ def find_parts(path: Path) -> Parts:
     """
     if path.with_suffix(".ann").is_file() and path.with_suffix(".txt").is_file():
         path = path.parent
-    folder = path if path.is_dir() else path.parent
-    files = _data_files(folder) if path.is_dir() else _beside(path)
+    if not path.is_dir():
+        return _of_file(path)
+    files = _data_files(path)
+    by_ending = _by_ending(files)
+    splits = _named_splits(path, by_ending)
+    if not splits:
+        splits = {"all": _whole(path, by_ending)}
+    return _parts(path, splits, files)
+
+
+def _of_file(path: Path) -> Parts:
+    """The file, or it and those beside it, where these are splits."""
+    files = _beside(path)
+    splits = _named_splits(path.parent, {path.suffix: files})
+    if any(path in group for group in splits.values()):
+        return _parts(path.parent, splits, files)
+    return _parts(path.parent, {"all": [path]}, [path])
+
+
+def _by_ending(files: Iterable[Path]) -> dict[str, list[Path]]:
     by_ending: dict[str, list[Path]] = {}
     for file in files:
         by_ending.setdefault(file.suffix, []).append(file)
-    named = [_by_split(folder, group) for group in by_ending.values()]
+    return by_ending
+
+
+def _named_splits(folder: Path, by_ending: dict[str, list[Path]]) -> dict[str, list[Path]]:
+    """The files of each split, of the same data in several formats those of the one that has every
+    split; empty where none names train and test.
+    """
+    named = [_by_split(folder, files) for files in by_ending.values()]
     named = [splits for splits in named if {"train", "test"} <= splits.keys()]
-    if path.is_file() and not any(path in group for splits in named for group in splits.values()):
-        named = []
-    if named:
-        # Of the same data in several formats the one that has every split.
-        splits = max(named, key=_extent)
-        return _parts(folder, splits, files)
-    whole = [path] if path.is_file() else _whole(folder, by_ending)
-    return _parts(folder, {"all": whole}, files if path.is_dir() else whole)
+    return max(named, key=_extent, default={})
 
 
 def _extent(splits: dict[str, list[Path]]) -> tuple[int, int]:
@@ -172,29 +191,27 @@ def _folds(folder: Path, splits: dict[str, list[Path]]) -> int:
 
 def _named(folder: Path, paths: list[Path]) -> str | list[str]:
     """A file's name, a pattern that finds exactly these files, or their names."""
-    relative = [path.relative_to(folder) for path in paths]
-    if len(relative) == 1:
-        return relative[0].as_posix()
-    shared = relative[0].parts[:-1]
-    for path in relative:
-        while path.parts[: len(shared)] != shared:
-            shared = shared[:-1]
-    depths = {len(path.parts) - len(shared) - 1 for path in relative}
-    ending = f"*{paths[0].suffix}"
-    below = ["*"] * depths.pop() if len(depths) == 1 else ["**"]
-    for pattern in ("/".join([*shared, *below, ending]), "/".join([*shared, "**", ending])):
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    if len(names) == 1:
+        return names[0]
+    for pattern in _patterns(folder, paths):
         if set(folder.glob(pattern)) == set(paths):
             return pattern
-    begin = Path(*shared).as_posix() if shared else ""
-    stem = _shared_beginning([path.name for path in paths])
-    pattern = "/".join([*filter(None, [begin]), f"{stem}{ending}"])
-    if stem and set(folder.glob(pattern)) == set(paths):
-        return pattern
-    return [path.as_posix() for path in relative]
+    return names
 
 
-def _shared_beginning(names: list[str]) -> str:
-    length = 0
-    while all(len(name) > length and name[length] == names[0][length] for name in names):
-        length += 1
-    return names[0][:length]
+def _patterns(folder: Path, paths: list[Path]) -> list[str]:
+    """Patterns that may find these files alone, the simplest first: by the folder that they share,
+    how deep they lie below it, their ending, and how their names begin.
+    """
+    shared = Path(os.path.commonpath([path.parent for path in paths]))
+    within = shared.relative_to(folder).parts
+    depths = {len(path.relative_to(shared).parts) - 1 for path in paths}
+    ending = f"*{paths[0].suffix}"
+    patterns = ["/".join([*within, "**", ending])]
+    if len(depths) == 1:
+        patterns.insert(0, "/".join([*within, *["*"] * depths.pop(), ending]))
+    stem = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 (letters are meant)
+    if stem:
+        patterns.append("/".join([*within, f"{stem}{ending}"]))
+    return patterns
