@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biobench.core.checkpoint_safety import check_links
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import choose, data_folder
+from biobench.data.locate import DataRoot, choose, data_folder
 from biobench.data.splits import ids_path
 from biobench.data.status import files_of
 from biobench.errors import DataUnavailableError, ModelError, UsageError
@@ -30,10 +30,10 @@ class Bundled:
 
 def bundle(
     tasks: Sequence[LoadedTask],
-    data_dir: str | Path | None,
+    data_dir: DataRoot,
     target: str | Path,
     *,
-    model: str | Path | None = None,
+    model: DataRoot = None,
     include_agreement: bool = False,
 ) -> Bundled:
     """Write an uncompressed tar of `tasks/`, `data/` (one source a task) and, if given,

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from biobench.schema.document import Document
 from biobench.schema.task import TaskSpec
+
+Counts = dict[str, dict[str, int]]
+"""Split to what is counted to its number."""
+
+
+def labels_of(documents: Iterable[Document]) -> Iterator[str]:
+    """The labels of the documents and of their mentions, as often as they stand there."""
+    for document in documents:
+        yield from document.labels
+        for span in document.spans:
+            yield span.label
 
 
 def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
@@ -47,13 +58,11 @@ def compare_counts(
     return problems
 
 
-def count_unexpressed(
-    documents: Mapping[str, Sequence[Document]], labels: Sequence[str]
-) -> dict[str, dict[str, int]]:
+def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Sequence[str]) -> Counts:
     """Split -> label -> mentions of the corpus that are in no score (`Document.unexpressed`); only
     numbers above 0.
     """
-    result: dict[str, dict[str, int]] = {}
+    result: Counts = {}
     for split, split_documents in documents.items():
         numbers = Counter(label for d in split_documents for label in d.unexpressed)
         if numbers:

@@ -9,38 +9,39 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.checks.findings import Finding, audit_gold
+from biobench.data.checks.findings import Finding, audit_gold, withhold
+from biobench.data.counts import Counts
 from biobench.data.load import read_counted
+from biobench.data.locate import DataRoot
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 
 _SHOWN = (
-    *(
-        "id",
-        "version",
-        "name",
-        "language",
-        "type",
-        "corpus",
-        "unit",
-        "labels",
-        "seeds",
-        "protocol",
-        "training",
-        "head",
-    ),
-    *(
-        "metric",
-        "gate",
-        "access",
-        "licence",
-        "homepage",
-        "citation",
-        "notes",
-        "deviations",
-        "published_as",
-    ),
-    *("variant_of", "declared_counts", "sources", "path"),
+    "id",
+    "version",
+    "name",
+    "language",
+    "type",
+    "corpus",
+    "unit",
+    "labels",
+    "seeds",
+    "protocol",
+    "training",
+    "head",
+    "metric",
+    "gate",
+    "access",
+    "licence",
+    "homepage",
+    "citation",
+    "notes",
+    "deviations",
+    "published_as",
+    "variant_of",
+    "declared_counts",
+    "sources",
+    "path",
 )
 
 
@@ -56,8 +57,8 @@ class Validation:
     state: State = "ready"
     source: str | None = None
     labels: list[str] = field(default_factory=list)
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)
+    unexpressed: Counts = field(default_factory=dict)
     """Split to label to mentions of the corpus that are in no score."""
     findings: list[Finding] = field(default_factory=list)
     """Of `audit_gold`, those that the spec does not know."""
@@ -65,7 +66,7 @@ class Validation:
     remedy: str | None = None
 
 
-def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) -> Validation:
+def validate(task: LoadedTask | str | Path, data_dir: DataRoot = None) -> Validation:
     """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand,
     compare its counts, and look for gold that is dropped, cut or untrained.
 
@@ -80,8 +81,7 @@ def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) 
     findings = audit_gold(task.spec, read.documents, read.labels, task.spec.findings)
     alarms = [finding for finding in findings if finding.alarms]
     if task.spec.access == "agreement":
-        for finding in alarms:
-            finding.examples = []  # ids of patients and notes stay in the folder
+        withhold(alarms)
     return Validation(
         task=task.id,
         path=str(task.path),
@@ -98,9 +98,7 @@ def _absent(task: LoadedTask) -> State:
     return "missing" if task.spec.access == "open" else "agreement"
 
 
-def describe(
-    task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3
-) -> dict[str, Any]:
+def describe(task: LoadedTask, data_dir: DataRoot = None, samples: int = 3) -> dict[str, Any]:
     """Everything worth knowing of a task.
 
     Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none

@@ -11,6 +11,7 @@ from typing import Any
 
 from biobench.data import catalog
 from biobench.data.load import load_data
+from biobench.data.locate import DataRoot
 from biobench.errors import UsageError
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
@@ -20,7 +21,7 @@ from biobench.schema.task import SPLITS
 class OpenTask(catalog.LoadedTask):
     """A task whose documents can be asked for."""
 
-    def split(self, name: str, data_dir: str | Path | None = None) -> list[Document]:
+    def split(self, name: str, data_dir: DataRoot = None) -> list[Document]:
         """The documents of train, validation or test below `data_dir` (None: the default folder).
 
         Raises UsageError for another name, DataUnavailableError and DataFormatError as loading

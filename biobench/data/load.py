@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from biobench.core.files import sha256_of
 from biobench.data.catalog import LoadedTask
-from biobench.data.counts import compare_counts, count, count_unexpressed
+from biobench.data.counts import Counts, compare_counts, count, count_unexpressed, labels_of
 from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
-from biobench.data.locate import LocatedFiles, choose, data_folder
+from biobench.data.locate import DataRoot, LocatedFiles, choose, data_folder
 from biobench.data.readers import Request, get_reader
 from biobench.data.readers.base import FileLine
-from biobench.data.splits import assign_splits
+from biobench.data.splits import SplitDocuments, assign_splits
 from biobench.errors import DataFormatError, withholding
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
@@ -29,7 +29,7 @@ _LIMIT_SEED = 20250101
 """
 
 
-def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> TaskData:
+def load_data(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -> TaskData:
     """The task's documents from the first source at hand below `data_dir` (None: the default
     folder).
 
@@ -42,9 +42,7 @@ def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None =
     return load_folds(task, data_dir, limit)[task.fold]
 
 
-def load_folds(
-    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None
-) -> list[TaskData]:
+def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -> list[TaskData]:
     """As `load_data`, for each of the splits where the spec asks for several; else a single one.
 
     `hash` is of all splits together, so that the runs of one protocol name the same data.
@@ -80,16 +78,11 @@ def load_folds(
 
 def _with_gold(labels: tuple[str, ...], documents: Iterable[Document]) -> tuple[str, ...]:
     """Those of the labels that some document has."""
-    gold = {label for document in documents for label in _labels_in(document)}
+    gold = set(labels_of(documents))
     return tuple(label for label in labels if label in gold)
 
 
-def _labels_in(document: Document) -> list[str]:
-    """The labels of its mentions, then its own."""
-    return [*(span.label for span in document.spans), *document.labels]
-
-
-Part = tuple[tuple[str, ...], dict[str, list[Document]]]
+Part = tuple[tuple[str, ...], SplitDocuments]
 """Labels in order, and all documents by split."""
 
 
@@ -120,9 +113,9 @@ class CountedSource(NamedTuple):
 
     location: LocatedFiles
     labels: tuple[str, ...]
-    documents: dict[str, list[Document]]
-    counts: dict[str, dict[str, int]]
-    unexpressed: dict[str, dict[str, int]]
+    documents: SplitDocuments
+    counts: Counts
+    unexpressed: Counts
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str]
     """How the counts contradict the spec, one line each; what a spec counts is its first split."""
@@ -132,7 +125,7 @@ def counted(
     task: LoadedTask,
     location: LocatedFiles,
     labels: tuple[str, ...],
-    documents: dict[str, list[Document]],
+    documents: SplitDocuments,
 ) -> CountedSource:
     """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
@@ -142,14 +135,14 @@ def counted(
     )
 
 
-def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource:
+def read_counted(task: LoadedTask, data_dir: DataRoot) -> CountedSource:
     """The first source at hand, read and counted. Raises as `load_data`, whatever the counts
     are."""
     location = choose(task, data_folder(data_dir))
     return counted(task, location, *read_source(task, location))
 
 
-def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
+def data_of(record: RunRecord, task: LoadedTask, data_dir: DataRoot) -> TaskData:
     """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises
     as `load_data`.
     """
@@ -181,9 +174,7 @@ def read_source(task: LoadedTask, location: LocatedFiles) -> Part:
     return labels, documents
 
 
-def _check_filled(
-    task: LoadedTask, location: LocatedFiles, documents: dict[str, list[Document]]
-) -> None:
+def _check_filled(task: LoadedTask, location: LocatedFiles, documents: SplitDocuments) -> None:
     """Refuse a split without a document."""
     for name in SPLITS:
         if documents[name]:
@@ -263,7 +254,7 @@ def _check_labels(location: FileLine, document: Document) -> None:
     spec = location.request.spec
     if not isinstance(spec.labels, list) or get_kind(spec.type).numeric:
         return
-    for label in _labels_in(document):
+    for label in labels_of([document]):
         if label not in spec.labels:
             hint = "check `labels` and the reader's map"
             raise location.bad("{} is not a label of the task", hint, label)
@@ -306,7 +297,7 @@ def _check_characters(location: FileLine, document: Document) -> None:
         ("first text", document.query),
         ("id", document.id),
         ("group", document.group),
-        *(("label", label) for label in sorted(set(_labels_in(document)))),
+        *(("label", label) for label in sorted(set(labels_of([document])))),
     ]
     for name, text in texts:
         match = _NO_TEXT.search(text)
@@ -320,7 +311,7 @@ def _check_characters(location: FileLine, document: Document) -> None:
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:
+def limited(documents: SplitDocuments, limit: int) -> SplitDocuments:
     """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus
     order kept.
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
+from biobench.data.readers.base import FilesByRole
 from biobench.errors import DataFormatError, DataUnavailableError
 from biobench.schema.source import FOLD, Original, Source, UrlSource
 from biobench.schema.yaml12 import Path_
 
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
+DataRoot = str | Path | None
+"""A data folder; None stands for the default one."""
 
 
 HOMEPAGE = "https://example.org"
@@ -25,9 +28,9 @@ class LocatedFiles:
 
     source: Source
     folder: Path
-    files: dict[str, list[Path]]
+    files: FilesByRole
     missing: list[str]
-    original: dict[str, list[Path]]
+    original: FilesByRole
     """Files of the second release, where the source names one."""
 
     @property
@@ -42,7 +45,7 @@ class LocatedFiles:
         return bool(names) and any(self.files.values())
 
 
-def data_folder(data_dir: str | Path | None = None) -> Path:
+def data_folder(data_dir: DataRoot = None) -> Path:
     """`data_dir`; None: ``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
     return Path(data_dir if data_dir is not None else os.environ.get(ENVIRONMENT) or "data")
 
@@ -54,7 +57,7 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     """
     folder = data_dir / source.folder
     files, missing = _resolve(folder, source.files, str(fold + 1))
-    original: dict[str, list[Path]] = {}
+    original: FilesByRole = {}
     if source.original is not None:
         original, more = _resolve(
             data_dir / source.original.folder, source.original.files, str(fold + 1)
@@ -65,26 +68,27 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
 
 def _resolve(
     folder: Path, named: Mapping[str, str | list[str]], fold: str
-) -> tuple[dict[str, list[Path]], list[str]]:
-    files: dict[str, list[Path]] = {}
+) -> tuple[FilesByRole, list[str]]:
+    files: FilesByRole = {}
     missing: list[str] = []
-    for role, patterns in named.items():
+    for role in named:
         files[role] = []
-        for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
-            is_pattern = any(sign in pattern for sign in "*?[")
-            paths = [
-                p
-                for p in (folder.glob(pattern) if is_pattern else [folder / pattern])
-                if p.is_file()
-            ]
-            matches = [
-                p
-                for p in paths
-                if not (is_pattern and (p.name[:2] == "._" or "__MACOSX" in p.parts))
-            ]
-            missing += [] if matches else [pattern]
-            files[role] += sorted(matches, key=lambda p: (p.name, p))
+        for name in patterns_of({role: named[role]}):
+            pattern = name.replace(FOLD, fold)
+            matches = _matches(folder, pattern)
+            if not matches:
+                missing.append(pattern)
+            files[role] += sorted(matches, key=lambda path: (path.name, path))
     return files, missing
+
+
+def _matches(folder: Path, pattern: str) -> list[Path]:
+    """The files that a name or a glob finds; of a glob without macOS resource files."""
+    if not any(sign in pattern for sign in "*?["):
+        path = folder / pattern
+        return [path] if path.is_file() else []
+    paths = (path for path in folder.glob(pattern) if path.is_file())
+    return [p for p in paths if not p.name.startswith("._") and "__MACOSX" not in p.parts]
 
 
 def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
@@ -130,7 +134,7 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     )
 
 
-def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
+def find(task: LoadedTask, data_dir: DataRoot) -> LocatedFiles | None:
     """The source that a run would use, or None. Raises DataFormatError for a folder that is there
     in part.
     """

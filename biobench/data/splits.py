@@ -34,13 +34,16 @@ from biobench.schema.source import (
 )
 from biobench.schema.task import SPLITS
 
+SplitDocuments = dict[str, list[Document]]
+"""The documents of each split."""
+
 MOST_IDS_BYTES = 64 * 2**20
 """Of an ids file; a million ids have about 10 MB."""
 
 
 def assign_splits(
     documents: Sequence[Document], splits: Splits, folder: Path | None
-) -> dict[str, list[Document]]:
+) -> SplitDocuments:
     """The documents by split, each with its `split` set. `folder` holds the ids file of `SplitIds`.
 
     Order: as drawn for ratios, as read for all others. What ratios draw depends on the order read
@@ -57,9 +60,7 @@ def assign_splits(
     }
 
 
-def _drawn(
-    documents: Sequence[Document], splits: Splits, folder: Path | None
-) -> dict[str, list[Document]]:
+def _drawn(documents: Sequence[Document], splits: Splits, folder: Path | None) -> SplitDocuments:
     if isinstance(splits, SplitRatios):
         return _by_ratios(documents, splits)
     if isinstance(splits, SplitIds):
@@ -121,15 +122,20 @@ def _hold_out(
     return order[:size], order[size:]
 
 
-def _units(documents: Sequence[Document], by: str) -> dict[str, list[Document]]:
-    """What is drawn, in the order read: groups with their documents, or documents alone."""
-    units: dict[str, list[Document]] = {}
+def _unit(document: Document, by: str) -> str:
+    """What is drawn: its group, or it alone."""
+    return document.group if by == "group" else document.id
+
+
+def _units(documents: Sequence[Document], by: str) -> SplitDocuments:
+    """What is drawn with its documents, in the order read."""
+    units: SplitDocuments = {}
     for document in documents:
-        units.setdefault(document.group if by == "group" else document.id, []).append(document)
+        units.setdefault(_unit(document, by), []).append(document)
     return units
 
 
-def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, list[Document]]:
+def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocuments:
     units = _units(documents, splits.by)
     names = sorted(units) if splits.method == "random" else list(units)
     parts = ratio_indices(len(names), splits)
@@ -147,13 +153,13 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
     return order
 
 
-def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str, list[Document]]:
+def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocuments:
     _check_cuts(documents, splits)
     from_all = len(splits.cuts) == 2
     drawn = [d for d in documents if from_all or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
-    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    result: SplitDocuments = {name: [] for name in SPLITS}
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
     if not from_all:
@@ -176,21 +182,21 @@ def _check_cuts(documents: Sequence[Document], splits: SplitShuffled) -> None:
         raise DataFormatError(message, hint=hint)
 
 
-def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
-    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+def _official(documents: Sequence[Document]) -> SplitDocuments:
+    result: SplitDocuments = {name: [] for name in SPLITS}
     for document in documents:
         if document.split not in result:
-            message, hint = (
-                "document {} has no split",
-                "name files per split, or set `splits`",
-            )
-            origin = document.origin or None
-            raise DataFormatError(message, hint=hint, file=origin, value=document.id)
+            hint = "name files per split, or set `splits`"
+            raise _unplaced(document, "document {} has no split", hint, document.id)
         result[document.split].append(document)
     return result
 
 
-def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list[Document]]:
+def _unplaced(document: Document, message: str, hint: str, value: str) -> DataFormatError:
+    return DataFormatError(message, hint=hint, file=document.origin or None, value=value)
+
+
+def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments:
     result = _official(documents)
     size = splits.validation_from_train_tail
     units = list(_units(result["train"], splits.by))
@@ -202,30 +208,23 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
     held_out = set(units[-size:])
-    cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
-    for d in result["train"]:
-        cut[
-            "validation" if (d.group if splits.by == "group" else d.id) in held_out else "train"
-        ].append(d)
-    return cut
+    train = result["train"]
+    result["train"] = [d for d in train if _unit(d, splits.by) not in held_out]
+    result["validation"] = [d for d in train if _unit(d, splits.by) in held_out]
+    return result
 
 
-def _by_ids(
-    documents: Sequence[Document], splits: SplitIds, folder: Path | None
-) -> dict[str, list[Document]]:
+def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> SplitDocuments:
     path = ids_path(splits, folder or Path())
     where = _read_ids(path)
-    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    result: SplitDocuments = {name: [] for name in SPLITS}
     seen: set[str] = set()
     for document in documents:
         split = where.get(document.group)
         if split is None:
-            message, hint = (
-                f"{{}} is in no split of {path.name}",
-                "the split was made for other data",
-            )
-            origin = document.origin or None
-            raise DataFormatError(message, hint=hint, file=origin, value=document.group)
+            message = f"{{}} is in no split of {path.name}"
+            hint = "the split was made for other data"
+            raise _unplaced(document, message, hint, document.group)
         seen.add(document.group)
         result[split].append(document)
     missing = sorted(set(where) - seen)

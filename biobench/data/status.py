@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import LocatedFiles, addresses, data_folder, locate, preferred, steps
+from biobench.data.locate import (
+    DataRoot,
+    LocatedFiles,
+    addresses,
+    data_folder,
+    locate,
+    preferred,
+    steps,
+)
 
 
 @dataclass(slots=True)
@@ -46,7 +54,7 @@ class Status:
         )
 
 
-def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
+def status(task: LoadedTask, data_dir: DataRoot) -> Status:
     """The state of the task's data; reads no file, raises nothing for missing data."""
     folder, access = data_folder(data_dir), task.spec.access
     places = (locate(source, folder) for source in task.spec.all_sources)

@@ -155,8 +155,11 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
 HEADER_BYTES = 2**20
 """Of one long name or list of attributes in a tar; the library reads each of them whole."""
 _HEADERS = (
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
 )
 
 

@@ -82,19 +82,9 @@ def moved(documents: Sequence[Document], move: Move) -> BadEdges:
     return share_of((d.text, move(d.text, span[:2])) for d in documents for span in set(d.spans))
 
 
-def shifted(step: int) -> Move:
-    """Both offsets by so many characters."""
-    return lambda text, location: (location[0] + step, location[1] + step)
-
-
-def ends_shifted(step: int) -> Move:
-    """The ends alone."""
-    return lambda text, location: (location[0], location[1] + step)
-
-
-def starts_shifted(step: int) -> Move:
-    """The starts alone."""
-    return lambda text, location: (location[0] + step, location[1])
+def shifted(start: int, end: int) -> Move:
+    """The offsets by so many characters."""
+    return lambda text, location: (location[0] + start, location[1] + end)
 
 
 def _by_sizes(size: Callable[[str], int]) -> Move:
@@ -133,16 +123,16 @@ def _none_for_a_carriage_return(character: str) -> int:
 
 
 CAUSES: dict[str, Move] = {
-    "ends are one short (they name the last character)": ends_shifted(1),
-    "ends are one too far": ends_shifted(-1),
-    "starts are one too far (they count from 1)": starts_shifted(-1),
-    "starts are one short": starts_shifted(1),
+    "ends are one short (they name the last character)": shifted(0, 1),
+    "ends are one too far": shifted(0, -1),
+    "starts are one too far (they count from 1)": shifted(-1, 0),
+    "starts are one short": shifted(1, 0),
     "offsets fit as UTF-16 units": _by_sizes(_utf16_size),
     "offsets fit as UTF-8 bytes": _by_sizes(_utf8_size),
     "offsets fit where a line end counts as two characters": _by_sizes(_two_for_a_line_end),
     "offsets fit where CR LF counts as one": _by_sizes(_none_for_a_carriage_return),
-    "offsets fit one character further": shifted(1),
-    "offsets fit one character before (a byte order mark, or they count from 1)": shifted(-1),
+    "offsets fit one character further": shifted(1, 1),
+    "offsets fit one character before (a byte order mark, or they count from 1)": shifted(-1, -1),
 }
 """How offsets are counted wrongly, in words, and what was meant."""
 HALF, POINTS = 0.5, 0.03

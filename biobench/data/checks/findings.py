@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from biobench.data.checks import edges
 from biobench.data.checks.similar import near, normalised, same
+from biobench.data.counts import labels_of
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.task import SPLITS, TaskSpec
@@ -41,6 +42,12 @@ class Finding:
         """Name, number, what it is and the first examples."""
         examples = f" ({', '.join(self.examples)})" if self.examples else ""
         return f"{self.name}: {self.number} {self.what}{examples}"
+
+
+def withhold(findings: Iterable[Finding]) -> None:
+    """Take out the examples: ids of patients and notes stay in the folder."""
+    for finding in findings:
+        finding.examples = []
 
 
 Cases = tuple[str, list[str], str]
@@ -122,17 +129,13 @@ def _repeats(documents: Splits) -> Iterator[Cases]:
         yield f"empty.{name}", empty, f"{name} documents without text"
 
 
-def _gold(documents: Sequence[Document]) -> set[str]:
-    return {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
-
-
 def _unsupported(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
-    gold = _gold(documents["test"])
+    gold = set(labels_of(documents["test"]))
     yield "unsupported.test", [x for x in labels if x not in gold], "labels without gold in test"
 
 
 def _untrained(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
-    tested, trained = _gold(documents["test"]), _gold(documents["train"])
+    tested, trained = set(labels_of(documents["test"])), set(labels_of(documents["train"]))
     lacking = [label for label in labels if label in tested and label not in trained]
     yield "unsupported.train", lacking, "labels with gold in test and none in train"
 

@@ -25,6 +25,11 @@ from biobench.schema.kind import KINDS
 from biobench.schema.strict import Strict, suggest
 from biobench.schema.task import TaskSpec
 
+FilesByRole = dict[str, list[Path]]
+"""Files by split, or by `all`, `texts` or `labels`."""
+LabelMap = dict[str, str | None]
+"""Label in the file to label of the task; null drops it. Unnamed ones stay."""
+
 
 class ReaderOptions(Strict):
     """Base of all reader options; each reader narrows `format` to its own name."""
@@ -47,13 +52,13 @@ class Request(Generic[O_co]):
     """
 
     options: O_co
-    files: dict[str, list[Path]]
+    files: FilesByRole
     spec: TaskSpec
     redact: bool = False
     """True for data under an agreement: no value from a file may stand in a message."""
     any_label: bool = False
     """True where the labels that are read are replaced afterwards."""
-    original: dict[str, list[Path]] = field(default_factory=dict)
+    original: FilesByRole = field(default_factory=dict)
     """Files of the second release, for readers that project from it."""
 
     def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:

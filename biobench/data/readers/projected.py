@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Literal
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.pubtator import parse_pubtator
 from biobench.data.readers.standoff import RawDocument, squeezed
-from biobench.data.readers.tokens import IobOptions, read_iob
+from biobench.data.readers.tokens import IobOptions, mention_tags, read_iob
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
@@ -34,7 +34,7 @@ class ProjectedOptions(ReaderOptions):
     decode: Mode = "strict"
     original: Literal["pubtator", "brat"]
     take: Literal["ids", "ids_and_types"]
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Type in the original to label of the task (ids_and_types), or in the token file (ids)."""
 
 
@@ -141,7 +141,7 @@ def _document(
                     raise location.at(_line(sentence)).bad(
                         message, "the two releases must be one version", entity
                     )
-                tags[i:j] = [f"B-{label}", *[f"I-{label}"] * (j - i - 1)]
+                tags[i:j] = mention_tags(label, j - i)
             named = replace(
                 named, tags=tuple(tags), spans=tags_to_spans(tags, sentence.tokens, options.decode)
             )

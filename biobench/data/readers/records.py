@@ -11,7 +11,7 @@ from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
-from biobench.data.readers.tokens import tagged
+from biobench.data.readers.tokens import mention_tags, tagged
 from biobench.schema.document import Document
 from biobench.schema.tags import Mode, Tagging
 
@@ -78,9 +78,12 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
         words: list[str] = []
         tags: list[str] = []
         for piece, label in _aligned(options, record.body, counterpart):
-            for n, word in enumerate(piece.split()):
-                words.append(word)
-                tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
+            hidden = piece.split()
+            words += hidden
+            if label is None:
+                tags += ["O"] * len(hidden)
+            elif hidden:
+                tags += mention_tags(label, len(hidden))
         content = tagged(words, tags, Tagging(decode=options.decode))
         yield counterpart.location.document(
             f"{record.patient}-{record.note}", group=record.patient, **content

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import (
     KEY,
     Layout,
@@ -60,7 +60,7 @@ class TsvOptions(ReaderOptions):
     columns: Columns
     split_layout: dict[str, ColumnLayout] = {}
     """Splits whose files are laid out differently."""
-    label_map: dict[str, str | None] = {}
+    label_map: LabelMap = {}
     """Label in the file to label of the task; null means no label. Unnamed labels stay."""
     label_separator: str | None = None
     """multi-label: stands between several labels of one row."""
@@ -136,9 +136,7 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     return [part for name in names for p in name.split(separator) if (part := p.strip())]
 
 
-def _mapped(
-    location: FileLine, names: Iterable[str], label_map: dict[str, str | None]
-) -> tuple[str, ...]:
+def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
     labels = (location.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
@@ -195,7 +193,7 @@ class JsonOptions(ReaderOptions):
     """Of a pair of texts the one that goes in before `text`."""
     label_key: Literal["whole", "first_word"] = "whole"
     """first_word: what stands before the first blank of the label text."""
-    label_map: dict[str, str | None] = {}
+    label_map: LabelMap = {}
     """Label in the file to label of the task; null means none. Unnamed labels stay."""
     label_separator: str | None = later(None)
     """multi-label: stands between several labels of one text."""

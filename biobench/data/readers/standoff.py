@@ -12,10 +12,13 @@ from typing import Literal
 
 from biobench.data.checks import edges
 from biobench.data.readers.base import FileLine
+from biobench.data.readers.tokens import mention_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
 Fragments = tuple[tuple[int, int], ...]
+Places = Sequence[tuple[int, int]]
+"""Characters [start, end) of each."""
 Discontinuous = Literal["error", "hull", "first", "drop", "each"]
 """What a mention in several pieces becomes: its hull (first start to last end), its first piece,
 nothing, or a mention for each piece.
@@ -73,9 +76,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def check_surface(
-    location: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str
-) -> None:
+def check_surface(location: FileLine, text: str, fragments: Places, surface: str) -> None:
     """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
     space aside.
     """
@@ -91,7 +92,7 @@ def check_surface(
         raise location.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
 
 
-def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
+def merge_fragments(fragments: Places, text: str) -> Fragments:
     """Fragments in order of position; neighbours with nothing but white space between them become
     one.
     """
@@ -106,7 +107,7 @@ def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragment
 
 def flat(
     location: FileLine,
-    fragments: Sequence[tuple[int, int]],
+    fragments: Places,
     text: str,
     policy: Discontinuous,
     label: str,
@@ -126,13 +127,13 @@ def flat(
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
 
 
-def tokenise(text: str, how: Tokeniser) -> tuple[tuple[int, int], ...]:
+def tokenise(text: str, how: Tokeniser) -> Fragments:
     """Character offsets of tokens."""
     return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[how], text))
 
 
 def mentions_to_tags(
-    spans: Sequence[Span], tokens: Sequence[tuple[int, int]], overlap: Overlap
+    spans: Sequence[Span], tokens: Places, overlap: Overlap
 ) -> tuple[list[str], list[Span | None]]:
     """(tags, the mention that each token's tag is of), for mentions in the file's order.
 
@@ -150,11 +151,8 @@ def mentions_to_tags(
             raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
         if taken and overlap != "last":
             continue
-        letter = "B"
-        for k in covered:
-            tags[k] = f"{letter}-{span.label}"
-            owners[k] = span
-            letter = "I"
+        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=False):
+            tags[k], owners[k] = tag, span
     return tags, owners
 
 
@@ -167,7 +165,7 @@ def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
     return sorted(spans, key=lambda span: span.start)
 
 
-def _covered(span: Span, tokens: Sequence[tuple[int, int]], *, touched: bool) -> list[int]:
+def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
     """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
     covered: list[int] = []
     for k, (start, end) in enumerate(tokens):

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from biobench.core.packages import read_words
 from biobench.data.readers.base import ReaderOptions, Request, reader
-from biobench.data.readers.tokens import tagged
+from biobench.data.readers.tokens import mention_tags, tagged
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.tags import Tagging
@@ -132,7 +132,7 @@ def _fill(template: str, filled: Callable[[str], tuple[str, str]]) -> tuple[list
         text, kind = filled(part.strip("{}")) if part.startswith("{") else (part, "")
         drawn = text.split()
         words += drawn
-        tags += [f"B-{kind}", *[f"I-{kind}"] * (len(drawn) - 1)] if kind else ["O"] * len(drawn)
+        tags += mention_tags(kind, len(drawn)) if kind else ["O"] * len(drawn)
     return words, tags
 
 

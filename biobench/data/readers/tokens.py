@@ -9,7 +9,15 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
+from biobench.data.readers.base import (
+    DocumentNames,
+    FileLine,
+    Ids,
+    LabelMap,
+    ReaderOptions,
+    Request,
+    reader,
+)
 from biobench.data.readers.files import DataRow, json_rows, read_lines
 from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
@@ -32,6 +40,11 @@ def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> st
     if letter != "O":
         location.mapped(name, tagging.types)
     return tag
+
+
+def mention_tags(label: str, size: int) -> list[str]:
+    """The IOB2 tags of a mention of so many tokens."""
+    return [f"B-{label}", *[f"I-{label}"] * (size - 1)]
 
 
 def tagged(words: Sequence[str], tags: Sequence[str], tagging: Tagging) -> dict[str, Any]:
@@ -68,7 +81,7 @@ class IobOptions(ReaderOptions):
     """
     ids: Ids = later("name")
     """A document's id by the name in its marker line: see `base.Ids`."""
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
     stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
     """
@@ -213,7 +226,7 @@ class JsonTokensOptions(ReaderOptions):
     """Field that says what belongs together (a patient, an article); default: each object alone."""
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
     stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
     """

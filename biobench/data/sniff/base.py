@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request
+from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
 from biobench.schema.task import TaskSpec
 
 
@@ -36,7 +36,7 @@ class OpenSpec:
 class DataFiles:
     """The files of each split, or of `all`."""
 
-    files: dict[str, list[Path]]
+    files: FilesByRole
 
     @property
     def paths(self) -> list[Path]:
@@ -67,7 +67,7 @@ class Proposal:
     """Of the files, all of them."""
     read: Collection[str] = ()
     """Those that the reader reads."""
-    files: dict[str, list[Path]] | None = None
+    files: FilesByRole | None = None
     """Of each split those that the reader wants, in its order; None: all."""
     seen: list[str] = field(default_factory=list)
     """What the user should know of the guess, one line each."""

@@ -63,4 +63,4 @@ def _question(table: Table) -> str | None:
     for name in table.texts:
         if name.casefold() == "question":
             return name
-    return max(table.texts, key=lambda name: sum(map(len, table.filled[name])), default=None)
+    return table.longest_text

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from biobench.data.readers.files import missing
 from biobench.data.sniff.base import Proposal, Wanted
@@ -54,19 +54,27 @@ class _Label:
     values: frozenset[str]
 
 
+class _Texts(NamedTuple):
+    """Columns: of a text, and of what goes in before it. None where there is none."""
+
+    first: str | None
+    text: str | None
+
+
 def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     """The rows as texts with labels. Raises DataFormatError where no column is one, or several may
     be.
     """
     _check_named(table, wanted)
-    first, text = _texts(table, wanted)
-    labels = _label_columns(table, wanted, (first, text))
+    texts = _texts(table, wanted)
+    text = texts.text
+    labels = _label_columns(table, wanted, texts)
     if text is None or not labels:
         raise _nothing(table)
     label = _chosen(table, labels, wanted)
     _check_documents(table, text, label)
-    group = wanted.group or _group(table, (first, text, label.column))
-    fields = {"text": text, "label": label.column, "group": group, "first": first}
+    group = wanted.group or _group(table, (*texts, label.column))
+    fields = {"text": text, "label": label.column, "group": group, "first": texts.first}
     used = {role: column for role, column in fields.items() if column is not None}
     several = label.separator is not None or _several(table.filled[label.column])
     proposal = Proposal(
@@ -93,9 +101,7 @@ def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
 def _check_named(table: Table, wanted: Wanted) -> None:
     for name in (wanted.text, wanted.label, wanted.group):
         if name is not None and name not in table.filled:
-            path = table.rows[0].location.path if table.rows else None
-            hint = suggest(name, list(table.filled))
-            raise DataFormatError(f"has no column '{name}'", hint=hint, file=path, line=1)
+            raise _refused(table, f"has no column '{name}'", suggest(name, list(table.filled)))
 
 
 def _nothing(table: Table) -> DataFormatError:
@@ -103,12 +109,16 @@ def _nothing(table: Table) -> DataFormatError:
         f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label is a "
         f"class, no number"
     )
+    return _refused(table, "has no text field with a label field", hint)
+
+
+def _refused(table: Table, message: str, hint: str) -> DataFormatError:
     path = table.rows[0].location.path if table.rows else None
-    return DataFormatError("has no text field with a label field", hint=hint, file=path, line=1)
+    return DataFormatError(message, hint=hint, file=path, line=1)
 
 
-def _texts(table: Table, wanted: Wanted) -> tuple[str | None, str | None]:
-    """(first text of a pair, text); None where there is none."""
+def _texts(table: Table, wanted: Wanted) -> _Texts:
+    """The pair that names tell, else the text that is wanted, else the longest."""
     readable = list(table.texts)
     if table.reader["format"] == "json":
         # The reader joins a list of texts.
@@ -116,20 +126,15 @@ def _texts(table: Table, wanted: Wanted) -> tuple[str | None, str | None]:
     spelled = {name.casefold(): name for name in readable}
     for a, b in _PAIRS:
         if a in spelled and b in spelled and wanted.text in (None, spelled[b]):
-            return spelled[a], spelled[b]
-    if wanted.text is not None:
-        return None, wanted.text
-    lengths = {name: sum(map(len, table.filled[name])) for name in table.texts}
-    return None, max(lengths, key=lambda name: lengths[name], default=None)
+            return _Texts(spelled[a], spelled[b])
+    return _Texts(None, table.longest_text if wanted.text is None else wanted.text)
 
 
 def _are_texts(lists: list[list[Any]]) -> bool:
     return all(isinstance(part, str) for parts in lists for part in parts)
 
 
-def _label_columns(
-    table: Table, wanted: Wanted, texts: tuple[str | None, str | None]
-) -> list[_Label]:
+def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     """Columns whose values may be labels. Raises DataFormatError where one that is called so holds
     what is no label.
     """
@@ -150,11 +155,9 @@ def _label_columns(
     return labels
 
 
-def _label_candidates(
-    table: Table, texts: tuple[str | None, str | None]
-) -> list[tuple[str, list[Any]]]:
+def _label_candidates(table: Table, texts: _Texts) -> list[tuple[str, list[Any]]]:
     """Columns with their values, without the texts and what says something of their parts."""
-    sizes = None if texts[1] is None else _sizes(table.filled[texts[1]])
+    sizes = None if texts.text is None else _sizes(table.filled[texts.text])
     candidates: list[tuple[str, list[Any]]] = []
     for column, cells in table.filled.items():
         of_parts = sizes is not None and _sizes(cells) == sizes

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from biobench.data.readers.base import FilesByRole
 from biobench.data.sniff.base import DataFiles
 from biobench.errors import UsageError
 from biobench.schema.source import FOLD
@@ -68,14 +69,14 @@ def _of_file(path: Path) -> Parts:
     return _parts(path.parent, {"all": [path]}, [path])
 
 
-def _by_ending(files: Iterable[Path]) -> dict[str, list[Path]]:
-    by_ending: dict[str, list[Path]] = {}
+def _by_ending(files: Iterable[Path]) -> FilesByRole:
+    by_ending: FilesByRole = {}
     for file in files:
         by_ending.setdefault(file.suffix, []).append(file)
     return by_ending
 
 
-def _named_splits(folder: Path, by_ending: dict[str, list[Path]]) -> dict[str, list[Path]]:
+def _named_splits(folder: Path, by_ending: FilesByRole) -> FilesByRole:
     """The files of each split, of the same data in several formats those of the one that has every
     split; empty where none names train and test.
     """
@@ -84,7 +85,7 @@ def _named_splits(folder: Path, by_ending: dict[str, list[Path]]) -> dict[str, l
     return max(named, key=_extent, default={})
 
 
-def _extent(splits: dict[str, list[Path]]) -> tuple[int, int]:
+def _extent(splits: FilesByRole) -> tuple[int, int]:
     return len(splits), sum(map(len, splits.values()))
 
 
@@ -108,9 +109,9 @@ def _may_be_data(path: Path) -> bool:
     return not hidden and not other
 
 
-def _by_split(folder: Path, files: Iterable[Path]) -> dict[str, list[Path]]:
+def _by_split(folder: Path, files: Iterable[Path]) -> FilesByRole:
     """Files whose path names a split, in the order of the splits."""
-    files_of: dict[str, list[Path]] = {}
+    files_of: FilesByRole = {}
     for file in files:
         split = _split_of(file.relative_to(folder))
         if split is not None:
@@ -128,7 +129,7 @@ def _split_of(path: Path) -> str | None:
     return None
 
 
-def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
+def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
     """All files of a folder without splits, where they are of one ending. Raises UsageError."""
     texts = by_ending.get(".txt", [])
     annotated = {text.parent for text in texts if text.with_suffix(".ann").is_file()}
@@ -153,7 +154,7 @@ def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
     return files
 
 
-def _parts(folder: Path, splits: dict[str, list[Path]], files: list[Path]) -> Parts:
+def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     folds = _folds(folder, splits)
     if folds:
         first = {name: [paths[0]] for name, paths in splits.items()}
@@ -168,7 +169,7 @@ def _parts(folder: Path, splits: dict[str, list[Path]], files: list[Path]) -> Pa
     return Parts(folder, DataFiles(splits), names, unused=(*shown, *(["…"] if others[5:] else [])))
 
 
-def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
+def name_files(parts: Parts, files: FilesByRole) -> Parts:
     """The same folder with these files of each split, in this order."""
     names: dict[str, str | list[str]] = {
         split: [path.relative_to(parts.folder).as_posix() for path in paths]
@@ -177,7 +178,7 @@ def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
     return Parts(parts.folder, DataFiles(files), names, unused=parts.unused)
 
 
-def _folds(folder: Path, splits: dict[str, list[Path]]) -> int:
+def _folds(folder: Path, splits: FilesByRole) -> int:
     """How many folders 1, 2, ... each hold one file of each split, of the same name; else 0."""
     numbers = len(next(iter(splits.values())))
     for paths in splits.values():

@@ -50,6 +50,12 @@ class Table:
         ]
 
     @property
+    def longest_text(self) -> str | None:
+        """Of the columns of texts the one that holds most."""
+        lengths = {name: sum(map(len, self.filled[name])) for name in self.texts}
+        return max(lengths, key=lambda name: lengths[name], default=None)
+
+    @property
     def lists(self) -> dict[str, list[list[Any]]]:
         """Columns of lists."""
         return {
