@@ -12,7 +12,7 @@ Counts = dict[str, dict[str, int]]
 """Split to what is counted to its number."""
 
 
-def labels_of(documents: Iterable[Document]) -> Iterator[str]:
+def label_occurrences(documents: Iterable[Document]) -> Iterator[str]:
     """The labels of the documents and of their mentions, as often as they stand there."""
     for document in documents:
         yield from document.labels

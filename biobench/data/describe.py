@@ -43,8 +43,9 @@ _SHOWN = (
     "sources",
     "path",
 )
-
-
+_SAMPLES = 3
+_LONGEST_SAMPLE = 400
+"""Characters."""
 State = Literal["ready", "missing", "agreement"]
 
 
@@ -98,7 +99,7 @@ def _absent(task: LoadedTask) -> State:
     return "missing" if task.spec.access == "open" else "agreement"
 
 
-def describe(task: LoadedTask, data_dir: DataRoot = None, samples: int = 3) -> dict[str, Any]:
+def describe(task: LoadedTask, data_dir: DataRoot = None) -> dict[str, Any]:
     """Everything worth knowing of a task.
 
     Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none
@@ -123,7 +124,7 @@ def describe(task: LoadedTask, data_dir: DataRoot = None, samples: int = 3) -> d
     except DataUnavailableError as error:
         return result | {"data": {"state": _absent(task), "remedy": error.hint}, "samples": []}
     train = [] if spec.access == "agreement" else read.documents["train"]
-    shown = sorted(train, key=lambda d: not (d.spans or d.labels))
+    samples = sorted(train, key=lambda d: not (d.spans or d.labels))[:_SAMPLES]
     return result | {
         "data": {
             "state": "ready",
@@ -134,20 +135,19 @@ def describe(task: LoadedTask, data_dir: DataRoot = None, samples: int = 3) -> d
         "counts": read.counts,
         "unexpressed": read.unexpressed,
         "count_problems": read.problems,
-        "samples": [sample(d) for d in shown[:samples]],
+        "samples": [sample(document) for document in samples],
     }
 
 
-def sample(document: Document, length: int = 400) -> dict[str, Any]:
-    """One document for the eye: id, text (cut at `length` characters), mentions with surface,
+def sample(document: Document) -> dict[str, Any]:
+    """One document for the eye: id, text (cut at 400 characters), mentions with surface,
     labels.
     """
-    text = document.text if len(document.text) <= length else document.text[: length - 1] + "…"
-    return {
-        "id": document.id,
-        "split": document.split,
-        **({"first": document.query[:length]} if document.query else {}),
-        "text": text,
-        "mentions": [[document.text[s.start : s.end], s.label] for s in document.spans],
-        "labels": list(document.labels),
-    }
+    shown = {"id": document.id, "split": document.split}
+    if document.query:
+        shown["first"] = document.query[:_LONGEST_SAMPLE]
+    shown["text"] = document.text
+    if len(document.text) > _LONGEST_SAMPLE:
+        shown["text"] = document.text[: _LONGEST_SAMPLE - 1] + "…"
+    mentions = [[document.text[s.start : s.end], s.label] for s in document.spans]
+    return {**shown, "mentions": mentions, "labels": list(document.labels)}

@@ -49,7 +49,14 @@ def rows(documents: Iterable[Document], *, spans: bool) -> Iterator[dict[str, An
     """
     for d in documents:
         row: dict[str, Any] = {"document": d.id, "group": d.group, "text": d.text}
-        row |= {"query": d.query} if d.query else {}
-        row |= {"tokens": d.tokens, "tags": d.tags} if d.tokens else {}
-        row |= {"pieces": d.pieces} if d.pieces else {}
-        yield row | ({"spans": [s._asdict() for s in d.spans]} if spans else {"labels": d.labels})
+        if d.query:
+            row["query"] = d.query
+        if d.tokens:
+            row |= {"tokens": d.tokens, "tags": d.tags}
+        if d.pieces:
+            row["pieces"] = d.pieces
+        if spans:
+            row["spans"] = [span._asdict() for span in d.spans]
+        else:
+            row["labels"] = d.labels
+        yield row

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from biobench.core.files import sha256_of
 from biobench.data.catalog import LoadedTask
-from biobench.data.counts import Counts, compare_counts, count, count_unexpressed, labels_of
+from biobench.data.counts import Counts, compare_counts, count, count_unexpressed, label_occurrences
 from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
 from biobench.data.locate import DataRoot, LocatedFiles, choose, data_folder
@@ -78,7 +78,7 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
 
 def _with_gold(labels: tuple[str, ...], documents: Iterable[Document]) -> tuple[str, ...]:
     """Those of the labels that some document has."""
-    gold = set(labels_of(documents))
+    gold = set(label_occurrences(documents))
     return tuple(label for label in labels if label in gold)
 
 
@@ -254,7 +254,7 @@ def _check_labels(location: FileLine, document: Document) -> None:
     spec = location.request.spec
     if not isinstance(spec.labels, list) or get_kind(spec.type).numeric:
         return
-    for label in labels_of([document]):
+    for label in label_occurrences([document]):
         if label not in spec.labels:
             hint = "check `labels` and the reader's map"
             raise location.bad("{} is not a label of the task", hint, label)
@@ -297,7 +297,7 @@ def _check_characters(location: FileLine, document: Document) -> None:
         ("first text", document.query),
         ("id", document.id),
         ("group", document.group),
-        *(("label", label) for label in sorted(set(labels_of([document])))),
+        *(("label", label) for label in sorted(set(label_occurrences([document])))),
     ]
     for name, text in texts:
         match = _NO_TEXT.search(text)

@@ -97,41 +97,36 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     Raises DataFormatError when a source is there in part only, DataUnavailableError (with the
     remedy) when none is there.
     """
-    places = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
-    for location in places:
+    locations = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
+    for location in locations:
         if location.complete:
             return location
-    for location in places:
+    for location in locations:
         if location.partial:
-            at: Path_ = (
-                ("sources", task.spec.all_sources.index(location.source))
-                if task.spec.sources
-                else ("source",)
-            )
-            named = location.source.files.items()
-            role = next(
-                (
-                    role
-                    for role, names in named
-                    if location.missing[0] in patterns_of({role: names})
-                ),
-                "",
-            )
-            missing = location.folder / location.missing[0]
-            message = (
-                f"task {task.id}: file '{missing}' is missing, others of source "
-                f"'{location.source.id}' are there"
-            )
-            hint = (
-                f"complete the folder, or remove it so that another source is used; "
-                f"{remedy(task, data_dir)}"
-            )
-            line = task.located.line_of((*at, "files", role))
-            raise DataFormatError(message, hint=hint, file=task.path, line=line)
+            raise _incomplete(task, location, data_dir)
     hint = remedy(task, data_dir)
     raise DataUnavailableError(
         f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access
     )
+
+
+def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> DataFormatError:
+    """Of the first file that is missing, with the line of the spec that names it."""
+    source, name = location.source, location.missing[0]
+    at: Path_ = ("source",)
+    if task.spec.sources:
+        at = ("sources", task.spec.all_sources.index(source))
+    roles = [role for role, names in source.files.items() if name in patterns_of({role: names})]
+    message = (
+        f"task {task.id}: file '{location.folder / name}' is missing, others of source "
+        f"'{source.id}' are there"
+    )
+    hint = (
+        f"complete the folder, or remove it so that another source is used; "
+        f"{remedy(task, data_dir)}"
+    )
+    line = task.located.line_of((*at, "files", *roles[:1]))
+    return DataFormatError(message, hint=hint, file=task.path, line=line)
 
 
 def find(task: LoadedTask, data_dir: DataRoot) -> LocatedFiles | None:

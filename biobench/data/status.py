@@ -44,14 +44,14 @@ class Status:
     def line(self) -> str:
         """Where the data stands, and the command or the agreement that comes next."""
         if self.state in ("ready", "generated"):
-            return f"{self.task}: {self.state}" + (
-                f" in {self.folder} ({self.files} files)" if self.folder else ""
-            )
+            if self.folder:
+                return f"{self.task}: {self.state} in {self.folder} ({self.files} files)"
+            return f"{self.task}: {self.state}"
         if self.access != "open":
             return f"{self.task}: needs your {self.access}"
-        return f"{self.task}: missing" + (
-            f", biobench data fetch {self.task}" if self.fetch else ", by hand"
-        )
+        if self.fetch:
+            return f"{self.task}: missing, biobench data fetch {self.task}"
+        return f"{self.task}: missing, by hand"
 
 
 def status(task: LoadedTask, data_dir: DataRoot) -> Status:

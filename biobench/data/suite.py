@@ -77,11 +77,9 @@ def suite_tasks(name: str) -> list[LoadedTask]:
 def skipped(name: str) -> list[str]:
     """A line for each task of a declared suite that cannot be run, with the reason."""
     spec = load_suite(name)
-    return (
-        []
-        if spec is None
-        else [f"{m.name} is skipped: {m.needs}" for m in spec.tasks if m.needs is not None]
-    )
+    if spec is None:
+        return []
+    return [f"{m.name} is skipped: {m.needs}" for m in spec.tasks if m.needs is not None]
 
 
 def matching(names: Iterable[str | Path]) -> list[str]:

@@ -74,7 +74,7 @@ def share_of(places: Iterable[tuple[str, Place | None]]) -> BadEdges:
 
 def annotated(documents: Sequence[Document]) -> BadEdges:
     """As the corpus has them."""
-    return share_of((d.text, span[:2]) for d in documents for span in set(d.spans))
+    return moved(documents, shifted(0, 0))
 
 
 def moved(documents: Sequence[Document], move: Move) -> BadEdges:

@@ -25,9 +25,9 @@ def same(left: Sequence[str], right: Sequence[str]) -> list[int]:
     return [i for i, text in enumerate(left) if normalised(text) in known]
 
 
-def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[int]:
+def near(left: Sequence[str], right: Sequence[str]) -> list[int]:
     """Places of texts in `left` whose words and those of a text in `right` have a Jaccard
-    similarity of `threshold`.
+    similarity of 0.8.
     """
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
@@ -44,7 +44,7 @@ def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) 
     for begin in range(0, len(left), _ROWS):
         rows = slice(begin, begin + _ROWS)
         shared = (ours[rows] @ columns).toarray()
-        alike = shared >= threshold * (sizes[rows, None] + others - shared)
+        alike = shared >= JACCARD * (sizes[rows, None] + others - shared)
         alike &= (sizes[rows, None] >= _FEWEST) & (others >= _FEWEST)
         places += (begin + np.flatnonzero(alike.any(axis=1))).tolist()
     return places

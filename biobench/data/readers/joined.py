@@ -198,11 +198,9 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
                 raise location.bad("split {} is not known", "train, dev or test", row["split"])
             location.split = _SPLITS[row["split"]]
             text = f"{options.question_word} {question}"
-            answer = (
-                texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
-                if document_id.endswith("_q")
-                else ""
-            )
+            answer = ""
+            if document_id.endswith("_q"):
+                answer = texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
             yield location.document(document_id, text, labels=codes)

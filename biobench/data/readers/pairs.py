@@ -14,6 +14,7 @@ from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptio
 from biobench.data.readers.files import (
     DataRow,
     Separator,
+    items_of,
     json_rows,
     missing,
     parse_json,
@@ -52,29 +53,29 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
             raise DataFormatError(
                 f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences"
             )
-        rows, texts = (FileLine(request, split, path) for path in paths)
-        sentences = parse_json(texts, read_text(texts.path), "repair the file")
-        if not isinstance(sentences, dict) or not all(
-            isinstance(text, str) for text in sentences.values()
-        ):
-            raise texts.bad("is not an object of texts by id", "check `files`")
-        for location, row in table(
-            rows, options.separator, [options.first, options.second, options.value]
-        ):
-            ids, pair = [row[name].strip() for name in (options.first, options.second)], []
-            for sentence_id in ids:
+        pairs, texts = (FileLine(request, split, path) for path in paths)
+        sentences = _sentences(texts)
+        columns = [options.first, options.second, options.value]
+        for location, row in table(pairs, options.separator, columns):
+            first_id, second_id, value = (row[column].strip() for column in columns)
+            pair = []
+            for sentence_id in (first_id, second_id):
                 key = "_".join(sentence_id.split("_")[: options.id_parts])
                 if key not in sentences:
-                    raise location.bad(
-                        "sentence {} is not there",
-                        f"{texts.path.name} has no such key",
-                        sentence_id,
-                    )
+                    hint = f"{texts.path.name} has no such key"
+                    raise location.bad("sentence {} is not there", hint, sentence_id)
                 pair.append(sentences[key].strip())
-            both, value = "|".join(ids), row[options.value].strip()
-            yield location.document(
-                f"{split}/{both}", pair[1], both, query=pair[0], labels=(value,)
-            )
+            group = f"{first_id}|{second_id}"
+            query, text = pair
+            yield location.document(f"{split}/{group}", text, group, query=query, labels=(value,))
+
+
+def _sentences(location: FileLine) -> dict[str, str]:
+    """Id to text. Raises DataFormatError."""
+    sentences = parse_json(location, read_text(location.path), "repair the file")
+    if isinstance(sentences, dict) and all(isinstance(text, str) for text in sentences.values()):
+        return sentences
+    raise location.bad("is not an object of texts by id", "check `files`")
 
 
 class DeftOptions(ReaderOptions):
@@ -238,9 +239,7 @@ def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list
     names none.
     """
     value = row.values[options.right]
-    answers = value if isinstance(value, list) else [value]
-    if missing(value):
-        answers = []
+    answers = [] if missing(value) else items_of(value)
     names, right = list(texts), set()
     for answer in answers:
         name = _option(options, names, str(answer).strip())

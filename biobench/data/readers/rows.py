@@ -19,6 +19,7 @@ from biobench.data.readers.files import (
     Layout,
     Separator,
     delimited,
+    items_of,
     json_rows,
     missing,
 )
@@ -75,50 +76,46 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
     Order: that of the rows.
     """
     options = request.options
+    shared_layout = ColumnLayout(header=options.header, columns=options.columns)
     numbers: Counter[str] = Counter()
     for start in request.places():
-        layout = options.split_layout.get(
-            start.split, ColumnLayout(header=options.header, columns=options.columns)
-        )
-        width, where, label_at = 0, dict[str, int](), list[int]()
+        layout = options.split_layout.get(start.split, shared_layout)
+        width, positions = 0, dict[str, list[int]]()
         for location, row in delimited(start, options.separator, quoting=options.quoting):
             if width == 0:
-                width, named = len(row), layout.columns.model_dump(exclude_none=True)
-                labels = named.pop("label")
-                where = {
-                    role: _position(location, layout, role, column, row)
-                    for role, column in named.items()
-                }
-                several = isinstance(labels, list)
-                label_at = [
-                    _position(location, layout, "label", c, row)
-                    for c in (labels if several else [labels])
-                ]
+                width, positions = len(row), _positions(location, layout, row)
                 if layout.header:
                     continue
             if len(row) != width:
                 message = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                raise location.bad(
-                    message,
-                    "repair the row, or check `reader.separator` and `reader.quoting`",
-                    row[0],
-                )
+                hint = "repair the row, or check `reader.separator` and `reader.quoting`"
+                raise location.bad(message, hint, row[0])
             numbers[location.prefix] += 1
-            cells = {role: row[position] for role, position in where.items()}
-            label = (
-                _mean(location, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
-            )
-            parts = _parted([label], options.label_separator)
+            cells = {role: row[columns[0]] for role, columns in positions.items()}
+            label = cells["label"].strip()
+            if isinstance(layout.columns.label, list):
+                label = _mean(location, [row[column] for column in positions["label"]])
+            names = _parted([label], options.label_separator)
             id = cells.get("id", f"{location.prefix}-{numbers[location.prefix]}")
             group = cells.get("group", id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
             content = {
                 "query": cells.get("first", "").strip(),
-                "labels": _mapped(location, parts, options.label_map),
+                "labels": _mapped(location, names, options.label_map),
                 "remarks": _quoted_lines(location, row),
             }
             yield location.document(id, cells["text"].strip(), group, **content)
+
+
+def _positions(location: FileLine, layout: ColumnLayout, first: list[str]) -> dict[str, list[int]]:
+    """Role to the numbers of its columns, of which a label may have several."""
+    columns = layout.columns.model_dump(exclude_none=True)
+    columns["label"] = columns.pop("label")  # the last to be looked for
+    return {
+        role: [_position(location, layout, role, column, first) for column in items_of(named)]
+        for role, named in columns.items()
+    }
 
 
 def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:

@@ -10,6 +10,9 @@ from typing import Any, cast
 from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
 from biobench.schema.task import TaskSpec
 
+Options = dict[str, Any]
+"""Of a reader, as a spec writes them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -51,17 +54,13 @@ class DataFiles:
         """The beginning of each file."""
         return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
 
-    def part(self, location: FileLine) -> DataFiles:
-        """The corpus of one of its files."""
-        return DataFiles({location.split or "all": [location.path]})
-
 
 @dataclass(slots=True)
 class Proposal:
     """One way to read a corpus. type: of the task; reader: its options."""
 
     type: str
-    reader: dict[str, Any]
+    reader: Options
     unit: str = "sentence"
     columns: list[str] = field(default_factory=list)
     """Of the files, all of them."""

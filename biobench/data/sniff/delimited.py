@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, Separator, delimited
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
 from biobench.data.sniff.labelled import LABEL, labelled_rows
 from biobench.data.sniff.table import Table
 from biobench.errors import DataFormatError
@@ -21,24 +20,24 @@ Cells = list[str]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file's rows of the common width. names: of its columns, numbers where it has no header."""
+    """A file's rows of the common width. first: the cells of the first, with the header."""
 
     location: FileLine
     header: bool
-    names: list[str]
+    first: Cells
     rows: list[tuple[FileLine, Cells]]
 
     @property
     def numbered(self) -> bool:
         """Columns go by their numbers: there is no header, or it has a name twice."""
-        return not self.header or len(set(self.names)) < len(self.names)
+        return not self.header or len(set(self.first)) < len(self.first)
 
     @property
     def columns(self) -> list[str]:
         """What the columns go by."""
         if self.numbered:
-            return [str(number) for number in range(len(self.names))]
-        return self.names
+            return [str(number) for number in range(len(self.first))]
+        return self.first
 
     def data_rows(self, columns: Collection[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
@@ -81,10 +80,9 @@ def _separator(location: FileLine) -> Separator | None:
     for name in names:
         widths = Counter(len(cells) for _, cells in delimited(location, name, strict=False))
         width, number = widths.most_common(1)[0] if widths else (0, 0)
-        if width >= 2 and widths.total() >= 3:
+        if width >= 2 and widths.total() >= 3 and number >= _MOST * widths.total():
             shares[name] = number / widths.total()
-    best = max(shares, key=lambda name: shares[name], default=None)
-    return best if best is not None and shares[best] >= _MOST else None
+    return max(shares, key=lambda name: shares[name], default=None)
 
 
 def _has_quotes(places: list[FileLine]) -> bool:
@@ -112,7 +110,7 @@ def _proposed(
     places: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
 ) -> list[Proposal]:
     files = [_file(location, separator, quoting) for location in places]
-    reader: dict[str, Any] = {"format": "tsv", "separator": separator, "header": files[0].header}
+    reader: Options = {"format": "tsv", "separator": separator, "header": files[0].header}
     seen = []
     if quoting == "none":
         reader["quoting"] = "none"
@@ -140,10 +138,10 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
 
 def _each_its_own(
-    files: list[_File], reader: dict[str, Any], wanted: Wanted, seen: list[str]
+    files: list[_File], reader: Options, wanted: Wanted, seen: list[str]
 ) -> list[Proposal]:
     """Files with different headers: each names its own columns. Raises DataFormatError."""
-    layouts: dict[str, dict[str, Any]] = {}
+    layouts: dict[str, Options] = {}
     proposals: list[Proposal] = []
     for file in files:
         rows = file.data_rows(file.columns)
@@ -165,15 +163,14 @@ def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     width = Counter(len(cells) for _, cells in every).most_common(1)[0][0] if every else 0
     rows = [(at, cells) for at, cells in every if len(cells) == width]
     if not rows:
-        return _File(location, header=False, names=[], rows=[])
+        return _File(location, header=False, first=[], rows=[])
     first = rows[0][1]
     if any(LABEL.fullmatch(cell) for cell in first):
         for at, cells in rows[1:]:
             if cells == first:
                 raise at.bad("the header stands again", "remove the line")
     header = _is_header(first, [cells for _, cells in rows[1:]])
-    names = first if header else [str(number) for number in range(width)]
-    return _File(location, header, names, rows[1:] if header else rows)
+    return _File(location, header, first, rows[1:] if header else rows)
 
 
 def _is_header(first: Cells, below: list[Cells]) -> bool:

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from biobench.data.readers.files import missing
-from biobench.data.sniff.base import Proposal, Wanted
+from biobench.data.readers.files import items_of, missing
+from biobench.data.sniff.base import Options, Proposal, Wanted
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import spelling_of
 from biobench.errors import DataFormatError
@@ -186,7 +186,7 @@ def _fault(table: Table, column: str, cells: list[Any]) -> DataFormatError | Non
 
 def _no_label(cell: Any) -> tuple[str, str] | None:
     """(what a cell is that holds no label, the hint); None where it holds labels."""
-    items = cell if isinstance(cell, list) else [cell]
+    items = items_of(cell)
     numbers = [item for item in items if isinstance(item, (int, float))]
     if len(set(numbers)) < len(numbers):
         hint = "write the names of the labels that are 1, as a list of texts"
@@ -222,12 +222,8 @@ def _is_written_list(cell: str) -> bool:
 
 
 def _label(table: Table, wanted: Wanted, column: str, cells: list[Any]) -> _Label:
-    values = [
-        str(item).strip()
-        for cell in cells
-        for item in (cell if isinstance(cell, list) else [cell])
-        if not missing(item)
-    ]
+    items = [item for cell in cells for item in items_of(cell)]
+    values = [str(item).strip() for item in items if not missing(item)]
     separator = wanted.separator if wanted.label in (None, column) else None
     if separator is None and wanted.separator is None and column in table.texts:
         separator = _separator(values)
@@ -293,7 +289,7 @@ def _several(cells: Sequence[Any]) -> bool:
     return any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
 
 
-def _reader(table: Table, fields: dict[str, str], label: _Label) -> dict[str, Any]:
+def _reader(table: Table, fields: dict[str, str], label: _Label) -> Options:
     """The reader with the columns in its own terms."""
     reader = dict(table.reader)
     if reader["format"] == "json":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers.files import DataRow, missing
+from biobench.data.sniff.base import Options
 
 Names = Mapping[str, list[str]]
 """Column to what its integers stand for."""
@@ -17,7 +18,7 @@ Names = Mapping[str, list[str]]
 class Table:
     """reader: format and layout. names: of each file, in their order."""
 
-    reader: dict[str, Any]
+    reader: Options
     rows: Sequence[DataRow]
     names: Mapping[Path, Names] = field(default_factory=dict)
     numbered: bool = False
@@ -43,11 +44,7 @@ class Table:
     @property
     def texts(self) -> list[str]:
         """Columns of texts."""
-        return [
-            name
-            for name, values in self.filled.items()
-            if all(isinstance(value, str) for value in values)
-        ]
+        return list(self._of(str))
 
     @property
     def longest_text(self) -> str | None:
@@ -58,10 +55,14 @@ class Table:
     @property
     def lists(self) -> dict[str, list[list[Any]]]:
         """Columns of lists."""
+        return self._of(list)
+
+    def _of(self, kind: type) -> dict[str, list[Any]]:
+        """Columns whose values are all of a kind."""
         return {
             name: values
             for name, values in self.filled.items()
-            if all(isinstance(value, list) for value in values)
+            if all(isinstance(value, kind) for value in values)
         }
 
     def named_in(self, column: str) -> list[str] | Literal["file"] | None:

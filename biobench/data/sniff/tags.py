@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from biobench.data.sniff.base import Options
 
 _USUAL = re.compile(r"O|[BIESUL]-\S+")
 _OUTSIDE = ("O", "o", "0", "OUT", "OTHER", "_")
@@ -101,12 +102,12 @@ def _spelled(tag: str) -> str | None:
 
 def scheme_options(
     spelling: Spelling, sequences: Iterable[Sequence[str]]
-) -> tuple[list[dict[str, Any]], str]:
+) -> tuple[list[Options], str]:
     """(reader options of each scheme that may be meant, the likeliest first; what was seen).
 
     The reader's count of dropped mentions decides between them.
     """
-    shared: dict[str, Any] = {}
+    shared: Options = {}
     if spelling.tag_map:
         shared["tag_map"] = spelling.tag_map
     if spelling.bare:

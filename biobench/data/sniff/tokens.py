@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import SEPARATORS
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
@@ -45,7 +44,7 @@ def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     if layout is None:
         return []
     options, seen = scheme_options(layout.spelling, _sequences(layout, lines))
-    reader: dict[str, Any] = {
+    reader: Options = {
         "format": "iob",
         "columns": layout.columns,
         "separator": layout.separator,
