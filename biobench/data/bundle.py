@@ -74,19 +74,19 @@ def bundle(
 
 def _pack(entries: dict[str, Path], target: Path) -> int:
     """Write the files by their names in the archive, and give their bytes. Raises UsageError."""
-    part = target.with_name(target.name + ".part")
+    unfinished = target.with_name(target.name + ".part")
     size = 0
     try:
-        with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as archive:
+        with tarfile.open(unfinished, "w", format=tarfile.PAX_FORMAT) as archive:
             for name in sorted(entries):
                 info = tarfile.TarInfo(name)  # without times and owners
                 info.size = entries[name].stat().st_size
                 with entries[name].open("rb") as content:
                     archive.addfile(info, content)
                 size += info.size
-        part.replace(target)
+        unfinished.replace(target)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         message = f"cannot write {target}: {error.strerror or error}"
         raise UsageError(message, hint="check the disk and the folder") from None
     return size

@@ -28,9 +28,9 @@ def apply_rule(
         labels = _most_frequent(documents, rule.top_k)
     result: list[Document] = []
     for document in documents:
-        own = tuple(label for label in labels if label in document.labels)
-        if own or isinstance(rule, CollectedLabels):
-            result.append(replace(document, labels=own))
+        document_labels = tuple(label for label in labels if label in document.labels)
+        if document_labels or isinstance(rule, CollectedLabels):
+            result.append(replace(document, labels=document_labels))
     return labels, result
 
 

@@ -49,7 +49,7 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
     """
     folder = data_folder(data_dir)
     location = choose(task, folder)
-    parts, digest = hashed_parts(task, location, folder)
+    folds, digest = hashed_parts(task, location, folder)
     if location.source.expect not in (None, digest):
         message = (
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected "
@@ -58,7 +58,7 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
         hint = "fetch the release that the spec names; or change `expect` where this data is meant"
         raise DataFormatError(message, hint=hint, file=task.path)
     result = []
-    for fold, (labels, documents) in enumerate(parts):
+    for fold, (labels, documents) in enumerate(folds):
         full = counted(replace(task, fold=fold), location, labels, documents)
         numeric = get_kind(task.spec.type).numeric
         result.append(
@@ -97,15 +97,15 @@ def hashed_parts(
     """
     resampled = task.spec.resampled(location.source)
     if resampled is None:
-        parts = [read_source(task, location)]
+        folds = [read_source(task, location)]
     else:
-        folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
-        parts = [read_source(fold, choose(fold, data_dir)) for fold in folds]
+        tasks = [replace(task, fold=number) for number in range(resampled.fold_files)]
+        folds = [read_source(fold, choose(fold, data_dir)) for fold in tasks]
     digests = [
         documents_hash((d for name in SPLITS for d in documents[name]), location.source.id)
-        for _, documents in parts
+        for _, documents in folds
     ]
-    return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
+    return folds, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
 
 
 class CountedSource(NamedTuple):
@@ -346,9 +346,9 @@ def _draw(documents: Sequence[Document], size: int) -> list[Document]:
         units.setdefault(document.id if document.plan is None else document.group, []).append(i)
     order = list(units.values())
     random.Random(_LIMIT_SEED).shuffle(order)
-    kept: list[int] = []
+    drawn: list[int] = []
     for unit in order:
-        if kept and len(kept) + len(unit) > size:
+        if drawn and len(drawn) + len(unit) > size:
             break
-        kept += unit
-    return [documents[i] for i in sorted(kept)]
+        drawn += unit
+    return [documents[i] for i in sorted(drawn)]

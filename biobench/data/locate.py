@@ -59,10 +59,10 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     files, missing = _resolve(folder, source.files, str(fold + 1))
     original: FilesByRole = {}
     if source.original is not None:
-        original, more = _resolve(
+        original, unmatched = _resolve(
             data_dir / source.original.folder, source.original.files, str(fold + 1)
         )
-        missing += [f"../{source.original.folder}/{name}" for name in more]
+        missing += [f"../{source.original.folder}/{name}" for name in unmatched]
     return LocatedFiles(source, folder, files, missing, original)
 
 
@@ -164,21 +164,23 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     spec, put = task.spec, f"ut {by_hand(source, data_dir)}"
     if spec.access == "open" and (source.url or source.hub):
         return [f"biobench data fetch {task.id} --data-dir {data_dir}", f"Or by hand: p{put}"]
+    begin: list[str] = []
     if spec.obtain is None:
-        first = [f"Ask for the data or download it: {spec.homepage}"]
+        begin.append(f"Ask for the data or download it: {spec.homepage}")
     else:
-        first = [f"The data needs {spec.obtain.needs}."] if spec.obtain.needs else []
-        first += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
-    last = [
+        if spec.obtain.needs:
+            begin.append(f"The data needs {spec.obtain.needs}.")
+        begin += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
+    end = [
         f"P{put}",
         f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}",
     ]
     if spec.access == "agreement":
-        last.append(
+        end.append(
             "Keep the files in that folder. BioBench writes no text and no gold of this task "
             "anywhere else."
         )
-    return first + last
+    return begin + end
 
 
 def preferred(task: LoadedTask) -> Source:
@@ -193,9 +195,10 @@ def by_hand(source: Source, data_dir: Path) -> str:
     """Which files belong into which folder; those of an original release have a folder of their
     own.
     """
-    parts = [part for part in (source, source.original) if part is not None]
+    releases = [release for release in (source, source.original) if release is not None]
     return " and ".join(
-        f"{', '.join(patterns_of(part.files))} into {data_dir / part.folder}" for part in parts
+        f"{', '.join(patterns_of(release.files))} into {data_dir / release.folder}"
+        for release in releases
     )
 
 
@@ -206,15 +209,17 @@ def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:
     ]
 
 
-def urls(part: Source | Original) -> list[UrlSource]:
+def urls(release: Source | Original) -> list[UrlSource]:
     """The downloads of a source or of its original release, in the long form."""
-    entries = part.url if isinstance(part.url, list) else [part.url]
+    entries = release.url if isinstance(release.url, list) else [release.url]
     return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
 
 
 def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
-    result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
+    result = [
+        u.url for release in (source, source.original) if release is not None for u in urls(release)
+    ]
     if source.hub is not None:
         result.append(
             f"hub dataset {source.hub.repo}@{source.hub.revision}, "

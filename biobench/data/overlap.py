@@ -74,7 +74,7 @@ def _counted(hashes: list[_Hashes], texts: set[int], grams: set[int]) -> SplitOv
         ngrams=sum(len(document.grams) for document in hashes),
         ngrams_seen=sum(seen),
         short=sum(not document.grams for document in hashes),
-        seen=sum(whole or number > 0 for whole, number in zip(exact, seen, strict=True)),
+        seen=sum(text_seen or number > 0 for text_seen, number in zip(exact, seen, strict=True)),
     )
 
 
@@ -102,14 +102,14 @@ def corpus_texts(path: str | Path) -> Iterator[str]:
             f"there is no file or folder '{root}'", hint="give training text, or a manifest of it"
         )
     files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
-    known = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
-    if not known:
+    readable = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
+    if not readable:
         raise UsageError(
             f"'{root}' holds no .txt, .jsonl or .parquet file",
             hint="convert the text to one of them",
         )
     empty = True
-    for file in known:
+    for file in readable:
         for text in _texts(file):
             empty = empty and not text.strip()
             yield text

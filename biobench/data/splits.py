@@ -94,20 +94,20 @@ def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], li
     if splits.method == "random":
         order = permutation(n, splits.seed, "random")
         shares = [Fraction(str(r)) * n for r in splits.ratios]
-        whole = [int(s) for s in shares]
+        sizes = [int(s) for s in shares]
         if splits.rounding == "largest_remainder":
             # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train
             # - validation.
-            for i in sorted(range(3), key=lambda i: whole[i] - shares[i])[: n - sum(whole)]:
-                whole[i] += 1
-        a, b = whole[0], whole[0] + whole[1]
+            for i in sorted(range(3), key=lambda i: sizes[i] - shares[i])[: n - sum(sizes)]:
+                sizes[i] += 1
+        a, b = sizes[0], sizes[0] + sizes[1]
         return order[:a], order[a:b], order[b:]
     if splits.first_cut == "train":
-        held_out, kept = _hold_out(list(range(n)), validation + test, splits)
+        held_out, remaining = _hold_out(list(range(n)), validation + test, splits)
         tested, validated = _hold_out(held_out, test / (validation + test), splits)
-        return kept, validated, tested
-    tested, kept = _hold_out(list(range(n)), test, splits)
-    validated, trained = _hold_out(kept, validation / (train + validation), splits)
+        return remaining, validated, tested
+    tested, remaining = _hold_out(list(range(n)), test, splits)
+    validated, trained = _hold_out(remaining, validation / (train + validation), splits)
     return trained, validated, tested
 
 
@@ -138,10 +138,10 @@ def _units(documents: Sequence[Document], by: str) -> SplitDocuments:
 def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocuments:
     units = _units(documents, splits.by)
     names = sorted(units) if splits.method == "random" else list(units)
-    parts = ratio_indices(len(names), splits)
+    positions = ratio_indices(len(names), splits)
     return {
-        name: [d for i in part for d in units[names[i]]]
-        for name, part in zip(SPLITS, parts, strict=True)
+        name: [d for i in drawn for d in units[names[i]]]
+        for name, drawn in zip(SPLITS, positions, strict=True)
     }
 
 
@@ -216,18 +216,18 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments
 
 def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> SplitDocuments:
     path = ids_path(splits, folder or Path())
-    where = _read_ids(path)
+    split_of = _read_ids(path)
     result: SplitDocuments = {name: [] for name in SPLITS}
     seen: set[str] = set()
     for document in documents:
-        split = where.get(document.group)
+        split = split_of.get(document.group)
         if split is None:
             message = f"{{}} is in no split of {path.name}"
             hint = "the split was made for other data"
             raise _unplaced(document, message, hint, document.group)
         seen.add(document.group)
         result[split].append(document)
-    missing = sorted(set(where) - seen)
+    missing = sorted(set(split_of) - seen)
     if missing:
         message = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
         hint = "complete the data; a part of it would be another test set"
@@ -255,7 +255,7 @@ def _read_ids(path: Path) -> dict[str, str]:
         raise SpecError(
             f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path
         ) from None
-    where = {name: str(split) for split, ids in content.items() for name in ids}
-    if len(where) < sum(map(len, content.values())):
+    split_of = {name: str(split) for split, ids in content.items() for name in ids}
+    if len(split_of) < sum(map(len, content.values())):
         raise SpecError("an id occurs twice", hint=hint, file=path)
-    return where
+    return split_of

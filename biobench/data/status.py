@@ -57,8 +57,8 @@ class Status:
 def status(task: LoadedTask, data_dir: DataRoot) -> Status:
     """The state of the task's data; reads no file, raises nothing for missing data."""
     folder, access = data_folder(data_dir), task.spec.access
-    places = (locate(source, folder) for source in task.spec.all_sources)
-    ready = next((location for location in places if location.complete), None)
+    locations = (locate(source, folder) for source in task.spec.all_sources)
+    ready = next((location for location in locations if location.complete), None)
     if ready is not None and ready.source.generated:
         return Status(task.id, "generated", access, ready.source.id)
     if ready is not None:

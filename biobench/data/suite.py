@@ -89,13 +89,13 @@ def matching(names: Iterable[str | Path]) -> list[str]:
     Raises UsageError for a pattern that matches nothing.
     """
     task_ids: list[str] = []
-    parts = (
-        part
+    given_names = (
+        name
         for n in map(str, names)
-        for part in ([n] if Path(n).is_file() else n.split(","))
-        if part
+        for name in ([n] if Path(n).is_file() else n.split(","))
+        if name
     )
-    for name in parts:
+    for name in given_names:
         if not any(sign in name for sign in "*?[") or Path(name).is_file():
             task_ids.append(name)
             continue

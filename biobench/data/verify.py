@@ -61,8 +61,8 @@ def verify(task: LoadedTask, data_dir: DataRoot) -> DataReport:
     """
     folder = data_folder(data_dir)
     location = choose(task, folder)
-    parts, digest = hashed_parts(task, location, folder)
-    read = counted(task, location, *parts[task.fold])
+    folds, digest = hashed_parts(task, location, folder)
+    read = counted(task, location, *folds[task.fold])
     findings = audit(task.spec, read.documents, read.labels, task.spec.findings)
     if task.spec.access == "agreement":
         withhold(findings)

@@ -62,10 +62,10 @@ class BadEdges:
     mentions: int
 
 
-def share_of(places: Iterable[tuple[str, Place | None]]) -> BadEdges:
+def share_of(located: Iterable[tuple[str, Place | None]]) -> BadEdges:
     """Bad edges of the places that lie in their texts."""
     bad = mentions = 0
-    for text, location in places:
+    for text, location in located:
         if location is not None and 0 <= location[0] < location[1] <= len(text):
             mentions += 1
             bad += bad_edges(text, location)
@@ -166,15 +166,15 @@ def cause(documents: Sequence[Document]) -> str | None:
 
 def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """The documents that fit better so are moved."""
-    places: list[tuple[str, Place | None]] = []
+    located: list[tuple[str, Place | None]] = []
     for document in documents:
         as_annotated = annotated([document])
         as_meant = moved([document], move)
         better = as_meant.mentions and as_meant.bad < as_annotated.bad
         for span in set(document.spans):
             location = (span.start, span.end)
-            places.append((document.text, move(document.text, location) if better else location))
-    return share_of(places)
+            located.append((document.text, move(document.text, location) if better else location))
+    return share_of(located)
 
 
 def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
@@ -183,8 +183,8 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        places = [move(text, piece) for piece in pieces]
-        inside = [p for p in places if p is not None and 0 <= p[0] <= p[1] <= len(text)]
+        moved_pieces = [move(text, piece) for piece in pieces]
+        inside = [p for p in moved_pieces if p is not None and 0 <= p[0] <= p[1] <= len(text)]
         surfaces = [text[start:end] for start, end in inside]
         trimmed = all(piece == piece.strip() for piece in surfaces)
         if (

@@ -94,11 +94,11 @@ def _findings(
             name=name,
             number=len(cases),
             known=known.get(name, 0),
-            what=what,
+            what=words,
             examples=list(dict.fromkeys(cases))[:_EXAMPLES],
             of_the_corpus=of_the_corpus,
         )
-        for name, cases, what in every
+        for name, cases, words in every
         if cases
     ]
 
@@ -122,8 +122,8 @@ def _shared_groups(documents: Splits) -> Iterator[Cases]:
 
 def _repeats(documents: Splits) -> Iterator[Cases]:
     for name in SPLITS:
-        first: dict[str, str] = {}
-        repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
+        first_ids: dict[str, str] = {}
+        repeats = [d.id for d in documents[name] if first_ids.setdefault(d.reading, d.id) != d.id]
         yield f"twice.{name}", repeats, f"{name} texts that repeat another"
     for name in SPLITS:
         empty = [d.id for d in documents[name] if not d.text.strip()]
@@ -213,5 +213,5 @@ def _alike(labels: Sequence[str]) -> Iterator[Cases]:
     groups: dict[str, list[str]] = {}
     for label in labels:
         groups.setdefault(looks_like(label), []).append(label)
-    alike = [ascii(label) for group in groups.values() if len(group) > 1 for label in group]
-    yield "alike", alike, "labels look like another one of these"
+    lookalikes = [ascii(label) for group in groups.values() if len(group) > 1 for label in group]
+    yield "alike", lookalikes, "labels look like another one of these"

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -151,11 +151,9 @@ class FileLine:
         Data under an agreement are not quoted: where a header is missing, its place is taken by the
         first row.
         """
-        return (
-            "check the names in the spec and in the file"
-            if self.request.redact
-            else suggest(name, known)
-        )
+        if self.request.redact:
+            return "check the names in the spec and in the file"
+        return suggest(name, known)
 
     def number(self, text: str) -> int:
         """The number that decimal digits write. Raises DataFormatError for more than 18, which
@@ -200,7 +198,7 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
     """Register the decorated function as the reader of the format that `options.format` names."""
 
     def decorate(function: ReadFunction) -> ReadFunction:
-        name = str(options.model_fields["format"].annotation.__args__[0])  # type: ignore[union-attr]
+        name = str(get_args(options.model_fields["format"].annotation)[0])
         if name in REGISTRY:
             raise ValueError(f"two readers are called '{name}'")
         REGISTRY[name] = Reader(name, options, function)

@@ -275,8 +275,8 @@ def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) ->
         )
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
         names = [
-            part.split(options.level, 1)[0].strip()
-            for part in segment.strip().split(options.joined_by)
+            label.split(options.level, 1)[0].strip()
+            for label in segment.strip().split(options.joined_by)
         ]
         names = [
             name.lower() if options.lower else name

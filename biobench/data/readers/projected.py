@@ -62,7 +62,7 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
             raise DataFormatError(
                 f"original.files has no '{split}'", hint="name one file per split"
             )
-        part = Request(
+        split_request = Request(
             tokens, {split: request.files[split]}, request.spec, request.redact, any_label=typed
         )
         originals: list[RawDocument] = []
@@ -75,7 +75,7 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
             )
             originals += [raw for raw in raws if raw is not None]
         yield from _project(
-            options, list(read_iob(part)), originals, FileLine(request, split, path, None)
+            options, list(read_iob(split_request)), originals, FileLine(request, split, path, None)
         )
 
 

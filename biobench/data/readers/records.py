@@ -115,8 +115,8 @@ def _aligned(
     ones from the text.
     """
     joined, hint = options.adjacent == "joined", "the pair must agree"
-    parts = _MASK.split(counterpart.body)
-    plain, masks = parts[0::2], parts[1::2]
+    pieces = _MASK.split(counterpart.body)
+    plain, masks = pieces[0::2], pieces[1::2]
     pointer = len(plain[0])
     if not body.startswith(plain[0]):
         raise counterpart.location.bad("the masked note does not begin like its text", hint)
@@ -127,19 +127,19 @@ def _aligned(
         if joined:
             while i + 1 < len(masks) and not plain[i + 1].strip():
                 i += 1
-        after = plain[i + 1]
+        plain_text = plain[i + 1]
         # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before
         # another mask.
         end = len(body)
-        if after and not (joined and i + 1 == len(masks) and not after.strip()):
-            end = body.find(after, pointer)
+        if plain_text and not (joined and i + 1 == len(masks) and not plain_text.strip()):
+            end = body.find(plain_text, pointer)
             if end < 0:
                 if joined or pointer < len(body):
                     raise counterpart.location.bad("the masked note departs from its text", hint)
                 end = len(body)
         yield body[pointer:end], label
-        yield after, None
-        pointer = min(end + len(after), len(body))
+        yield plain_text, None
+        pointer = min(end + len(plain_text), len(body))
         i += 1
 
 

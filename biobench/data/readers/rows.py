@@ -108,29 +108,29 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
             yield location.document(id, cells["text"].strip(), group, **content)
 
 
-def _positions(location: FileLine, layout: ColumnLayout, first: list[str]) -> dict[str, list[int]]:
+def _positions(location: FileLine, layout: ColumnLayout, row: list[str]) -> dict[str, list[int]]:
     """Role to the numbers of its columns, of which a label may have several."""
     columns = layout.columns.model_dump(exclude_none=True)
     columns["label"] = columns.pop("label")  # the last to be looked for
     return {
-        role: [_position(location, layout, role, column, first) for column in items_of(named)]
+        role: [_position(location, layout, role, column, row) for column in items_of(named)]
         for role, named in columns.items()
     }
 
 
 def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
     """The lines of a row whose quoted field goes on over several."""
-    first, breaks = location.line or 1, sum(cell.count("\n") for cell in row)
+    begin, breaks = location.line or 1, sum(cell.count("\n") for cell in row)
     if not breaks:
         return ()
-    return (Remark("quotes", f"{location.path.name} lines {first} to {first + breaks}"),)
+    return (Remark("quotes", f"{location.path.name} lines {begin} to {begin + breaks}"),)
 
 
 def _parted(names: list[str], separator: str | None) -> list[str]:
     """The names that stand between separators, without blanks around them and empty ones."""
     if separator is None:
         return names
-    return [part for name in names for p in name.split(separator) if (part := p.strip())]
+    return [stripped for name in names for p in name.split(separator) if (stripped := p.strip())]
 
 
 def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:
@@ -140,23 +140,23 @@ def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tu
 
 
 def _position(
-    location: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]
+    location: FileLine, layout: ColumnLayout, role: str, column: str | int, row: list[str]
 ) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
     if isinstance(column, int):
-        if not 0 <= column < len(first):
+        if not 0 <= column < len(row):
             raise location.bad(
-                f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0"
+                f"has {len(row)} columns, none numbered {column} ({role})", "columns count from 0"
             )
         return column
     if not layout.header:
         raise location.bad(f"column '{column}' needs a header", "give the column's number")
-    if column not in first:
-        raise location.bad(f"the header has no column '{column}'", location.nearest(column, first))
-    if first.count(column) > 1:
-        message = f"the header has column '{column}' {first.count(column)} times"
+    if column not in row:
+        raise location.bad(f"the header has no column '{column}'", location.nearest(column, row))
+    if row.count(column) > 1:
+        message = f"the header has column '{column}' {row.count(column)} times"
         raise location.bad(message, f"give the number of the one that is meant, as in `{role}: 0`")
-    return first.index(column)
+    return row.index(column)
 
 
 def _mean(location: FileLine, cells: list[str]) -> str:

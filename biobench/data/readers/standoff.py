@@ -80,16 +80,16 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
     """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
     space aside.
     """
-    shown = ";".join(f"{a}-{b}" for a, b in fragments)
+    offsets = ";".join(f"{a}-{b}" for a, b in fragments)
     hint = "offsets count characters (code points) from 0, the end is past the last"
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
         cause = edges.meant(text, fragments, surface) or "check offsets and text"
-        message = f"offsets {shown} leave the text (length {len(text)})"
+        message = f"offsets {offsets} leave the text (length {len(text)})"
         raise location.bad(message, f"{hint}; {cause}")
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
         cause = edges.meant(text, fragments, surface) or "is it the same text?"
-        raise location.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
+        raise location.bad(f"characters {offsets} are not {{}}", f"{hint}; {cause}", surface)
 
 
 def merge_fragments(fragments: Places, text: str) -> Fragments:
@@ -186,9 +186,9 @@ def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode
     """
     tokens = tokenise(document.text, how)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
-    scored = {k for first, end, _ in decode_tags(tags, decode) for k in range(first, end)}
-    left = {owner for k, owner in enumerate(owners) if k in scored}
-    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in left)
+    scored = {k for begin, end, _ in decode_tags(tags, decode) for k in range(begin, end)}
+    scored_spans = {owner for k, owner in enumerate(owners) if k in scored}
+    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in scored_spans)
     spans = tags_to_spans(tags, tokens, decode)
     return replace(
         document,

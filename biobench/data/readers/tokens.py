@@ -109,10 +109,8 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     """
     options, by_document = request.options, request.spec.unit == "document"
     tagging = tagging_of(options)
-    sentences, documents = (
-        Counter[str](),
-        Counter[str](),
-    )  # without a document, and without a name, of a split so far
+    # Of a split so far: sentences without a document, and documents without a name.
+    sentences, documents = Counter[str](), Counter[str]()
     names = DocumentNames(options.ids)
     for start in request.places():
         document, group, number, prefix = "", "", 0, start.prefix
@@ -123,12 +121,12 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
                 document, group = names.of(prefix, marker) if marker else (document, group)
                 number = 0
                 continue
-            places, words, tags = zip(*rows, strict=True)
+            lines, words, tags = zip(*rows, strict=True)
             if by_document and not document:
                 hint = (
                     "begin the file with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
                 )
-                raise places[0].bad(
+                raise lines[0].bad(
                     "has words without a document marker before them, and unit is 'document'", hint
                 )
             if document:
@@ -138,7 +136,7 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
                 sentences[prefix] += 1
                 document_id = f"{prefix}-{sentences[prefix]}"
             content = tagged(words, tags, tagging)
-            yield places[0].document(document_id, group=group or document_id, **content)
+            yield lines[0].document(document_id, group=group or document_id, **content)
 
 
 def _blocks(
@@ -281,11 +279,9 @@ def tagged_row(
             f"repair the {row.noun}",
         )
     numbers = not names and any(isinstance(value, int) for value in values)
-    hint = (
-        "name their meanings in `reader.names`"
-        if numbers
-        else "check `reader.names` and `reader.scheme`"
-    )
+    hint = "check `reader.names` and `reader.scheme`"
+    if numbers:
+        hint = "name their meanings in `reader.names`"
     return words, [
         checked_tag(row.location, row.named(value, names), tagging, hint) for value in values
     ]

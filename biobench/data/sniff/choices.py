@@ -15,7 +15,9 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
         return []
     for options, values in table.filled.items():
         names = _option_names(values)
-        right = None if names is None else _right(table, options, names)
+        if names is None:
+            continue
+        right = _right(table, options, names)
         question = _question(table)
         if right is not None and question is not None:
             reader: Options = {

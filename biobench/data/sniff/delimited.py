@@ -54,18 +54,18 @@ def delimited_rows(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
 
     An unclosed quote is left to the reader: the file may be cut off.
     """
-    places = corpus.places()
-    separator = _separator(places[0])
+    starts = corpus.places()
+    separator = _separator(starts[0])
     if separator is None:
         return []
     ways = ["minimal"]
-    if _has_quotes(places) and not _unclosed(places, separator):
+    if _has_quotes(starts) and not _unclosed(starts, separator):
         ways.append("none")
     proposals: list[Proposal] = []
     refusals: list[DataFormatError] = []
     for quoting in ways:
         try:
-            proposals += _proposed(places, separator, quoting, wanted)
+            proposals += _proposed(starts, separator, quoting, wanted)
         except DataFormatError as error:
             refusals.append(error)
     if not proposals:
@@ -85,18 +85,18 @@ def _separator(location: FileLine) -> Separator | None:
     return max(shares, key=lambda name: shares[name], default=None)
 
 
-def _has_quotes(places: list[FileLine]) -> bool:
+def _has_quotes(starts: list[FileLine]) -> bool:
     return any(
         '"' in cell
-        for location in places
+        for location in starts
         for _, cells in delimited(location, "tab", quoting="none", strict=False)
         for cell in cells
     )
 
 
-def _unclosed(places: list[FileLine], separator: Separator) -> bool:
+def _unclosed(starts: list[FileLine], separator: Separator) -> bool:
     """Whether the reader meets the end of a file inside a quoted field."""
-    for location in places:
+    for location in starts:
         try:
             for _ in delimited(location, separator):
                 pass
@@ -107,11 +107,11 @@ def _unclosed(places: list[FileLine], separator: Separator) -> bool:
 
 
 def _proposed(
-    places: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
+    starts: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
 ) -> list[Proposal]:
-    files = [_file(location, separator, quoting) for location in places]
+    files = [_file(location, separator, quoting) for location in starts]
     reader: Options = {"format": "tsv", "separator": separator, "header": files[0].header}
-    seen = []
+    seen: list[str] = []
     if quoting == "none":
         reader["quoting"] = "none"
         seen = ["quotes: they are plain signs here"]
@@ -128,13 +128,15 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
     A file may lack a column that the others have, as long as they share one that is called a label.
     """
-    first = files[0]
-    if any((file.header, file.numbered) != (first.header, first.numbered) for file in files):
+    file_read = files[0]
+    if any(
+        (file.header, file.numbered) != (file_read.header, file_read.numbered) for file in files
+    ):
         return None
-    shared = [name for name in first.columns if all(name in file.columns for file in files)]
-    whole = all(len(file.columns) == len(shared) for file in files)
+    shared = [name for name in file_read.columns if all(name in file.columns for file in files)]
+    same_columns = all(len(file.columns) == len(shared) for file in files)
     labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
-    return shared if whole or labelled else None
+    return shared if same_columns or labelled else None
 
 
 def _each_its_own(
@@ -173,17 +175,17 @@ def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     return _File(location, header, first, rows[1:] if header else rows)
 
 
-def _is_header(first: Cells, below: list[Cells]) -> bool:
+def _is_header(header: Cells, rows: list[Cells]) -> bool:
     """Whether no cell of the first row stands again below it, and none is a number.
 
     A blank cell is the name of an index, as data tools write it.
     """
-    columns = zip(first, zip(*below, strict=True), strict=True) if below else []
+    columns = zip(header, zip(*rows, strict=True), strict=True) if rows else []
     again = any(cell.strip() and cell in cells for cell, cells in columns)
-    named = any(LABEL.fullmatch(cell) for cell in first)
-    numbers = any(_is_number(cell) for cell in first)
+    named = any(LABEL.fullmatch(cell) for cell in header)
+    numbers = any(_is_number(cell) for cell in header)
     return (
-        bool(below) and any(cell.strip() for cell in first) and not again and (named or not numbers)
+        bool(rows) and any(cell.strip() for cell in header) and not again and (named or not numbers)
     )
 
 

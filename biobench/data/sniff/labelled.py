@@ -88,8 +88,8 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     if not empty or table.reader["format"] != "json":
         return [proposal]
     seen = f"rows: {empty} of {len(table.rows)} have no text or no label and are left out"
-    rest = {**proposal.reader, "drop_missing": True}
-    return [proposal, replace(proposal, reader=rest, seen=[*proposal.seen, seen])]
+    dropping = {**proposal.reader, "drop_missing": True}
+    return [proposal, replace(proposal, reader=dropping, seen=[*proposal.seen, seen])]
 
 
 def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
@@ -131,7 +131,7 @@ def _texts(table: Table, wanted: Wanted) -> _Texts:
 
 
 def _are_texts(lists: list[list[Any]]) -> bool:
-    return all(isinstance(part, str) for parts in lists for part in parts)
+    return all(isinstance(item, str) for items in lists for item in items)
 
 
 def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
@@ -140,12 +140,12 @@ def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     """
     labels: list[_Label] = []
     refused: list[DataFormatError] = []
-    most = max(2, min(_MOST_LABELS, len(table.rows) // 2))
+    most_labels = max(2, min(_MOST_LABELS, len(table.rows) // 2))
     for column, cells in _label_candidates(table, texts):
         fault = _fault(table, column, cells)
         if fault is None:
             label = _label(table, wanted, column, cells)
-            if column == wanted.label or 2 <= len(label.values) <= most:
+            if column == wanted.label or 2 <= len(label.values) <= most_labels:
                 labels.append(label)
         elif column == wanted.label or LABEL.fullmatch(column):
             refused.append(fault)
@@ -229,18 +229,18 @@ def _label(table: Table, wanted: Wanted, column: str, cells: list[Any]) -> _Labe
         separator = _separator(values)
     if separator is None:
         return _Label(column, None, frozenset(values) - {""})
-    parts = {part.strip() for value in values for part in value.split(separator)}
-    return _Label(column, separator, frozenset(parts) - {""})
+    labels = {label.strip() for value in values for label in value.split(separator)}
+    return _Label(column, separator, frozenset(labels) - {""})
 
 
 def _separator(values: Sequence[str]) -> str | None:
     """What parts several labels of a cell: a sign whose parts are labels of other cells too, and no
     more than the different cells.
     """
-    whole = set(values)
+    cells = set(values)
     for sign in ("|", ";"):
-        parts = {part.strip() for value in whole for part in value.split(sign)}
-        if any(sign in value for value in whole) and len(parts) <= len(whole) and parts & whole:
+        labels = {label.strip() for value in cells for label in value.split(sign)}
+        if any(sign in value for value in cells) and len(labels) <= len(cells) and labels & cells:
             return sign
     return None
 
@@ -256,10 +256,12 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
     best = min(labels, key=lambda label: (not LABEL.fullmatch(label.column), len(label.values)))
     if LABEL.fullmatch(best.column):
         return best
-    alike = [label.column for label in labels if label.values == best.values]
-    if len(alike) > 1:
-        message = f"columns {', '.join(alike)} hold the same {len(best.values)} values"
-        hint = f"name the label with --label {alike[0]}; numbers to predict are `type: regression`"
+    columns = [label.column for label in labels if label.values == best.values]
+    if len(columns) > 1:
+        message = f"columns {', '.join(columns)} hold the same {len(best.values)} values"
+        hint = (
+            f"name the label with --label {columns[0]}; numbers to predict are `type: regression`"
+        )
         raise table.rows[0].location.bad(message, hint)
     return best
 

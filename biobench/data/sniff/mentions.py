@@ -59,7 +59,7 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
 
 
 def _is_triple(mention: Any) -> bool:
-    return isinstance(mention, list) and [type(part) for part in mention] == [int, int, str]
+    return isinstance(mention, list) and [type(item) for item in mention] == [int, int, str]
 
 
 def _named(objects: Sequence[dict[str, Any]], names: Sequence[str], kind: Any) -> str | None:

@@ -20,17 +20,17 @@ _ENDINGS = (".json", ".jsonl", ".ndjson")
 
 def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Tables of the hub. Raises DataFormatError where some files are none."""
-    places = corpus.places()
-    are_tables = [is_table(location.path) for location in places]
+    starts = corpus.places()
+    are_tables = [is_table(location.path) for location in starts]
     if not any(are_tables):
         return []
     if not all(are_tables):
-        other = places[are_tables.index(False)]
-        table_name = places[are_tables.index(True)].path.name
+        no_table = starts[are_tables.index(False)]
+        table_name = starts[are_tables.index(True)].path.name
         hint = "bring all splits into one format, or give one data file"
-        raise other.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
+        raise no_table.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    names = {location.path: class_names(location.path) for location in places}
+    names = {location.path: class_names(location.path) for location in starts}
     table = Table({"format": "parquet"}, list(table_rows(request)), names)
     return _first_shape(table, wanted)
 
@@ -52,8 +52,8 @@ def _layout(location: FileLine) -> Layout | None:
     text = read_text(location.path).lstrip()
     if not text.startswith(("{", "[")):
         return None
-    line, _, below = text.partition("\n")
-    if text.startswith("{") and below.strip() and isinstance(_parsed(line), dict):
+    line, _, further_lines = text.partition("\n")
+    if text.startswith("{") and further_lines.strip() and isinstance(_parsed(line), dict):
         return "lines"
     content = _parsed(text)
     if content is None and location.path.suffix not in _ENDINGS:

@@ -104,9 +104,9 @@ def _beside(path: Path) -> list[Path]:
 
 
 def _may_be_data(path: Path) -> bool:
-    hidden = any(part.startswith((".", "__")) for part in path.parts)
-    other = path.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(path.name) is not None
-    return not hidden and not other
+    hidden = any(name.startswith((".", "__")) for name in path.parts)
+    no_data = path.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(path.name) is not None
+    return not hidden and not no_data
 
 
 def _by_split(folder: Path, files: Iterable[Path]) -> FilesByRole:
@@ -121,8 +121,8 @@ def _by_split(folder: Path, files: Iterable[Path]) -> FilesByRole:
 
 def _split_of(path: Path) -> str | None:
     """The split that the outermost folder with such a name, else the file, is called."""
-    for part in (*path.parts[:-1], path.stem):
-        words = [word.lower().removesuffix("set") for word in _WORDS.findall(part)]
+    for name in (*path.parts[:-1], path.stem):
+        words = [word.lower().removesuffix("set") for word in _WORDS.findall(name)]
         splits = {SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES}
         if len(splits) == 1:  # `train_test_split` names none
             return splits.pop()
@@ -142,9 +142,10 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
         endings = ", ".join(
             f"{len(files)} {name or 'without ending'}" for name, files in by_ending.items()
         )
-        below = ", ".join(sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5])
+        folders = sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5]
         message = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
-        message += f" in {below}" if len(parents) > 1 else ""
+        if len(parents) > 1:
+            message += f" in {', '.join(folders)}"
         hint = (
             "give one data file, or a folder whose files name train, dev and test; where texts and "
             "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
@@ -157,16 +158,18 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
 def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     folds = _folds(folder, splits)
     if folds:
-        first = {name: [paths[0]] for name, paths in splits.items()}
+        fold_files = {name: [paths[0]] for name, paths in splits.items()}
         names: dict[str, str | list[str]] = {
-            name: f"{FOLD}/{paths[0].name}" for name, paths in first.items()
+            name: f"{FOLD}/{paths[0].name}" for name, paths in fold_files.items()
         }
-        return Parts(folder, DataFiles(first), names, folds)
+        return Parts(folder, DataFiles(fold_files), names, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
     taken = {path for paths in splits.values() for path in paths}
-    others = [file for file in files if file not in taken]
-    shown = [str(file.relative_to(folder)) for file in others[:5]]
-    return Parts(folder, DataFiles(splits), names, unused=(*shown, *(["…"] if others[5:] else [])))
+    unused = [file for file in files if file not in taken]
+    names_of_unused = [str(file.relative_to(folder)) for file in unused[:5]]
+    if len(unused) > 5:
+        names_of_unused.append("…")
+    return Parts(folder, DataFiles(splits), names, unused=tuple(names_of_unused))
 
 
 def name_files(parts: Parts, files: FilesByRole) -> Parts:

@@ -72,7 +72,7 @@ class Table:
         of_files = [names.get(column) for names in self.names.values()]
         if not of_files or not all(of_files):
             return None
-        return of_files[0] if all(other == of_files[0] for other in of_files) else "file"
+        return of_files[0] if all(names == of_files[0] for names in of_files) else "file"
 
     def named_differently(self, column: str) -> list[str]:
         """What the user should know where files number the classes of a column differently."""

@@ -72,19 +72,19 @@ def _all_spelled(tags: Iterable[str]) -> dict[str, str] | None:
     One that is in none may be the word for outside, such as OUTSIDE, where there is no other.
     """
     spelled: dict[str, str] = {}
-    unknown: list[str] = []
+    unspelled: list[str] = []
     for tag in tags:
         usual = _spelled(tag)
         if usual is None:
-            unknown.append(tag)
+            unspelled.append(tag)
         else:
             spelled[tag] = usual
-    if not unknown:
+    if not unspelled:
         return spelled
     prefixed = any("-" in usual for usual in spelled.values())
-    if len(unknown) > 1 or not prefixed or "O" in spelled.values():
+    if len(unspelled) > 1 or not prefixed or "O" in spelled.values():
         return None
-    return spelled | {unknown[0]: "O"}
+    return spelled | {unspelled[0]: "O"}
 
 
 def _spelled(tag: str) -> str | None:

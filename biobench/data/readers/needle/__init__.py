@@ -112,15 +112,17 @@ def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list
     even."""
     every = [GridCell(n, p, t) for n in options.lengths for p in BINS for t in TEMPLATES[language]]
     random.Random(f"{options.seed}|cells|{split}").shuffle(every)
-    rounds, rest = divmod(pairs, len(every))
+    rounds, remainder = divmod(pairs, len(every))
     used: dict[int | str, int] = {}
-    left, extra = list(every), []
-    for _ in range(rest):
-        best = min(left, key=lambda cell: sum(used.get(part, 0) ** 2 for part in cell))
-        left.remove(best)
+    unused, extra = list(every), []
+    for _ in range(remainder):
+        best = min(
+            unused, key=lambda cell: sum(used.get(axis_value, 0) ** 2 for axis_value in cell)
+        )
+        unused.remove(best)
         extra.append(best)
-        for part in best:
-            used[part] = used.get(part, 0) + 1
+        for axis_value in best:
+            used[axis_value] = used.get(axis_value, 0) + 1
     return every * rounds + extra
 
 
