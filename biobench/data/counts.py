@@ -35,9 +35,7 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     return result | {label: support[label] for label in labels if support[label]}
 
 
-def compare_counts(
-    spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str
-) -> list[str]:
+def compare_counts(spec: TaskSpec, counted: Counts, source: str) -> list[str]:
     """One line per count that differs from the declared one; what is not declared is not compared,
     and nothing is when the counts were made on another source.
     """
@@ -70,7 +68,7 @@ def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Seque
     return result
 
 
-def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
+def unexpressed_in_words(counted: Counts) -> str:
     """``7 mentions that units, tokens or decoding cannot express, in no score: train 5 (Val 5),
     ...``; empty without any.
     """
@@ -82,7 +80,5 @@ def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
         f"({', '.join(f'{label} {n}' for label, n in numbers.items())})"
         for split, numbers in counted.items()
     )
-    return (
-        f"{total} mention{'s' * (total > 1)} that units, tokens or decoding cannot express, in "
-        f"no score: {each}"
-    )
+    mentions = "mention" if total == 1 else "mentions"
+    return f"{total} {mentions} that units, tokens or decoding cannot express, in no score: {each}"

@@ -68,7 +68,10 @@ def unpack(
             if total > most_bytes or len(written) >= most_files:
                 message = f"the archive holds more than {most_files} files or {most_bytes} bytes"
                 raise DataFormatError(message, hint="unpack it by hand if you trust it", file=label)
-            _write(opened, target / relative)
+            path = target / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as sink, opened() as source:
+                shutil.copyfileobj(source, sink)
             written.append(relative)
         _check_complete(written, members or [], subfolder, label)
     except BaseException as error:
@@ -88,12 +91,6 @@ def _wanted(
         relative = _relative(name, subfolder, label)
         if relative is not None and (not members or relative in members):
             yield relative, size, opened
-
-
-def _write(opened: Callable[[], IO[bytes]], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as sink, opened() as source:
-        shutil.copyfileobj(source, sink)
 
 
 def _check_complete(written: list[str], members: list[str], subfolder: str, label: str) -> None:

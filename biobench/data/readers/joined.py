@@ -7,7 +7,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import Separator, read_lines, read_text, table
@@ -79,15 +80,6 @@ class CsvJoinOptions(ReaderOptions):
     """
 
 
-class _FlagRow(NamedTuple):
-    """A row of the labels table: the key of its text, its group, the labels that are 1."""
-
-    key: str
-    group: str
-    labels: tuple[str, ...]
-    location: FileLine
-
-
 @reader(CsvJoinOptions)
 def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     """Flags per note in one table, texts in another (MIMIC-III phenotypes): one document per row of
@@ -104,18 +96,16 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
             "format 'csv_join' needs a list of labels", hint="list the columns under `labels`"
         )
     rows = [row for labels in tables for row in _flag_rows(options, names, labels)]
-    texts_by_key = _needed_texts(options, texts, {row.key for row in rows})
+    texts_by_key = _needed_texts(options, texts, {row.id for row in rows})
     numbers: Counter[str] = Counter()
     for row in rows:
-        if row.key in texts_by_key:
-            numbers[row.key] += 1
-            document_id = f"{row.key}-{numbers[row.key]}"
-            text = texts_by_key[row.key]
-            yield row.location.document(document_id, text, row.group, labels=row.labels)
+        if row.id in texts_by_key:
+            numbers[row.id] += 1
+            yield replace(row, id=f"{row.id}-{numbers[row.id]}", text=texts_by_key[row.id])
 
 
-def _flag_rows(options: CsvJoinOptions, names: list[str], labels: FileLine) -> Iterator[_FlagRow]:
-    """The rows of a labels table that do not contradict themselves."""
+def _flag_rows(options: CsvJoinOptions, names: list[str], labels: FileLine) -> Iterator[Document]:
+    """The rows of a labels table that do not contradict themselves: the key as the id, no text."""
     flags = list(names)
     if options.none is not None:
         flags.append(options.none)
@@ -128,7 +118,8 @@ def _flag_rows(options: CsvJoinOptions, names: list[str], labels: FileLine) -> I
         flagged = tuple(name for name in names if values[name] == "1")
         says_none = options.none is not None and values[options.none] == "1"
         if not (says_none and flagged):
-            yield _FlagRow(_key(values[options.key]), values[options.group], flagged, location)
+            key = _key(values[options.key])
+            yield location.document(key, "", values[options.group], labels=flagged)
 
 
 def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]) -> dict[str, str]:

@@ -127,22 +127,23 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
 
 def _deft_document(location: FileLine, form: _Form, element: Element, number: str) -> Document:
     """Raises DataFormatError for an element without its texts or its answer."""
+    nowhere = location.at(None)
     targets = [" ".join((target.text or "").split()) for target in element.findall("cible")]
     source = " ".join((element.findtext("source") or "").split())
     if not source or len(targets) != form.targets or not all(targets):
         message = f"element {{}} has not one source and {form.targets} cible with text"
-        raise location.at(None).bad(message, "repair the element", number)
+        raise nowhere.bad(message, "repair the element", number)
     answer = element.get(form.answer)
     if answer is None:
-        message = f"element {{}} has no {form.answer}"
-        raise location.at(None).bad(message, "take the files with answers", number)
-    answer = answer.strip()
-    text, pieces = targets[0], tuple[tuple[int, int], ...]()
-    if form.targets > 1:
-        answer = location.label(answer)
-        text, pieces = joined([f"({i}) {target}" for i, target in enumerate(targets, start=1)])
-    document_id = f"{location.prefix}-{number}"
-    return location.document(document_id, text, query=source, pieces=pieces, labels=(answer,))
+        raise nowhere.bad(
+            f"element {{}} has no {form.answer}", "take the files with answers", number
+        )
+    answer, document_id = answer.strip(), f"{location.prefix}-{number}"
+    if form.targets == 1:
+        return location.document(document_id, targets[0], query=source, labels=(answer,))
+    labels = (location.label(answer),)
+    text, pieces = joined([f"({i}) {target}" for i, target in enumerate(targets, start=1)])
+    return location.document(document_id, text, query=source, pieces=pieces, labels=labels)
 
 
 def joined(texts: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -128,23 +128,23 @@ def scheme_options(
 
 def _letters(
     spelling: Spelling, sequences: Iterable[Sequence[str]]
-) -> tuple[Counter[str], Counter[str]]:
-    """How often each letter stands (O, B, I, ...), and how often it begins a mention."""
-    letters, begins = Counter[str](), Counter[str]()
+) -> tuple[set[str], Counter[str]]:
+    """The letters of the tags (O, B, I, ...), and how many mentions begin with each."""
+    letters, begins = set[str](), Counter[str]()
     for sequence in sequences:
         inside = None  # the type of the mention that may go on
         for tag in sequence:
             letter, _, name = spelling.usual(tag).partition("-")
-            letters[letter] += 1
+            letters.add(letter)
             if letter in ("B", "S", "U") or (letter == "I" and inside != name):
                 begins[letter] += 1
             inside = None if letter == "O" else name
     return letters, begins
 
 
-def _likely_schemes(letters: Counter[str], begins: Counter[str]) -> list[tuple[str, str]]:
+def _likely_schemes(letters: set[str], begins: Counter[str]) -> list[tuple[str, str]]:
     """(scheme, decoding) of each that may be meant, the likeliest first."""
-    if any(letters[letter] for letter in "ESUL"):
+    if not letters.isdisjoint("ESUL"):
         return [("IOBES", "strict"), ("IOBES", "lenient")]
     if begins["I"] > begins["B"]:
         return [("IOB2", "strict"), ("IOB1", "strict"), ("IOB2", "lenient")]
