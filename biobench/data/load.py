@@ -57,22 +57,23 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
         )
         hint = "fetch the release that the spec names; or change `expect` where this data is meant"
         raise DataFormatError(message, hint=hint, file=task.path)
+    numeric = get_kind(task.spec.type).numeric
     result = []
     for fold, (labels, documents) in enumerate(folds):
         full = counted(replace(task, fold=fold), location, labels, documents)
-        numeric = get_kind(task.spec.type).numeric
-        result.append(
-            TaskData(
-                documents=documents if limit is None else limited(documents, limit),
-                gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
-                labels=labels,
-                source=location.source.id,
-                hash=digest,
-                decode=str(getattr(task.options[location.source.id], "decode", "strict")),
-                unexpressed=full.unexpressed,
-                count_problems=full.problems,
-            )
+        data = TaskData(
+            documents=documents,
+            gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
+            labels=labels,
+            source=location.source.id,
+            hash=digest,
+            decode=str(getattr(task.options[location.source.id], "decode", "strict")),
+            unexpressed=full.unexpressed,
+            count_problems=full.problems,
         )
+        if limit is not None:
+            data = replace(data, documents=limited(documents, limit))
+        result.append(data)
     return result
 
 

@@ -234,8 +234,7 @@ class DocumentNames:
         if self._policy == "split_and_name":
             return document_id, document_id
         self._times[document_id] += 1
-        return (
-            document_id
-            if self._times[document_id] == 1
-            else f"{document_id}#{self._times[document_id]}"
-        ), name
+        times = self._times[document_id]
+        if times > 1:
+            document_id = f"{document_id}#{times}"
+        return document_id, name

@@ -68,12 +68,10 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
         originals: list[RawDocument] = []
         for file in request.original[split]:
             location = FileLine(request, split, file)
-            raws = (
-                parse_pubtator(location)
-                if options.original == "pubtator"
-                else [parse_brat(location)]
-            )
-            originals += [raw for raw in raws if raw is not None]
+            if options.original == "pubtator":
+                originals += parse_pubtator(location)
+            elif (raw := parse_brat(location)) is not None:
+                originals.append(raw)
         yield from _project(
             options, list(read_iob(split_request)), originals, FileLine(request, split, path, None)
         )

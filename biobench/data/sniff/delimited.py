@@ -162,10 +162,10 @@ def _each_its_own(
 def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     """Raises DataFormatError where the header stands again below."""
     every = list(delimited(location, separator, quoting=quoting, strict=False))
-    width = Counter(len(cells) for _, cells in every).most_common(1)[0][0] if every else 0
-    rows = [(at, cells) for at, cells in every if len(cells) == width]
-    if not rows:
+    if not every:
         return _File(location, header=False, first=[], rows=[])
+    width, _ = Counter(len(cells) for _, cells in every).most_common(1)[0]
+    rows = [(at, cells) for at, cells in every if len(cells) == width]
     first = rows[0][1]
     if any(LABEL.fullmatch(cell) for cell in first):
         for at, cells in rows[1:]:

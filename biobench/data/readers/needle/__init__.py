@@ -153,11 +153,9 @@ class _Maker:
         documents = []
         for label, needle in ((PRESENT, query), (ABSENT, other)):
             plan = NeedlePlan(cell.length, place, needle, *around)
-            words = (
-                cell.length - len(needle.split())
-                if options.fit == "words"
-                else cell.length * 3 // 5
-            )
+            words = cell.length * 3 // 5
+            if options.fit == "words":
+                words = cell.length - len(needle.split())
             id, text = example_id(self.language, cell, number, label), rendered(plan, words)
             documents.append(
                 Document(id, group, text, self.split, labels=(label,), query=query, plan=plan)
@@ -173,9 +171,9 @@ class _Maker:
         slots = list(TEMPLATES[self.language][template][1].values())
         for _ in range(_TRIES):
             one = tuple(rng.choice(values) for values in slots)
-            changed = (
-                [rng.randrange(len(slots))] if self.options.hardness == "one" else range(len(slots))
-            )
+            changed = list(range(len(slots)))
+            if self.options.hardness == "one":
+                changed = [rng.randrange(len(slots))]
             two = tuple(
                 rng.choice([v for v in slots[i] if v != value]) if i in changed else value
                 for i, value in enumerate(one)
