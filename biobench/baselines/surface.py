@@ -69,7 +69,8 @@ def _moves(documents: Sequence[Document]) -> dict[str, edges.BadEdges]:
     moves: dict[str, edges.BadEdges] = {}
     for sign, side in ((-1, "left"), (1, "right")):
         for number, noun in ((1, "character"), (2, "characters"), (3, "characters")):
-            shift = edges.shifted(sign * number)
+            step = sign * number
+            shift = edges.shifted(step, step)
             moves[f"{number} {noun} to the {side}"] = edges.moved(documents, shift)
         moves[f"1 token to the {side}"] = edges.share_of(_by_tokens(documents, sign))
     return moves

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biobench.core.checkpoint_safety import check_links
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import choose, data_folder
+from biobench.data.locate import DataRoot, choose, data_folder
 from biobench.data.splits import ids_path
 from biobench.data.status import files_of
 from biobench.errors import DataUnavailableError, ModelError, UsageError
@@ -30,10 +30,10 @@ class Bundled:
 
 def bundle(
     tasks: Sequence[LoadedTask],
-    data_dir: str | Path | None,
+    data_dir: DataRoot,
     target: str | Path,
     *,
-    model: str | Path | None = None,
+    model: DataRoot = None,
     include_agreement: bool = False,
 ) -> Bundled:
     """Write an uncompressed tar of `tasks/`, `data/` (one source a task) and, if given,
@@ -51,7 +51,8 @@ def bundle(
         raise ModelError(
             f"'{model}' is not a folder", hint="download the checkpoint first and give its folder"
         )
-    result, entries = Bundled(str(target)), dict[str, Path]()
+    result = Bundled(str(target))
+    entries: dict[str, Path] = {}
     for task in tasks:
         try:
             entries |= _entries(task, folder, include_agreement)
@@ -62,26 +63,33 @@ def bundle(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in result.skipped.items())
         raise UsageError("no task is left to pack", hint=reasons or "name at least one task")
     if model is not None:
-        name = Path(model).resolve().name
         check_links(Path(model), "**/*")
-        files = (p for p in Path(model).rglob("*") if p.is_file())
-        entries |= {f"model/{name}/{p.relative_to(model).as_posix()}": p for p in files}
-    part = target.with_name(target.name + ".part")
+        prefix = f"model/{Path(model).resolve().name}"
+        for path in Path(model).rglob("*"):
+            if path.is_file():
+                entries[f"{prefix}/{path.relative_to(model).as_posix()}"] = path
+    result.files, result.bytes = len(entries), _pack(entries, target)
+    return result
+
+
+def _pack(entries: dict[str, Path], target: Path) -> int:
+    """Write the files by their names in the archive, and give their bytes. Raises UsageError."""
+    unfinished = target.with_name(target.name + ".part")
+    size = 0
     try:
-        with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as archive:
+        with tarfile.open(unfinished, "w", format=tarfile.PAX_FORMAT) as archive:
             for name in sorted(entries):
                 info = tarfile.TarInfo(name)  # without times and owners
                 info.size = entries[name].stat().st_size
                 with entries[name].open("rb") as content:
                     archive.addfile(info, content)
-                result.files += 1
-                result.bytes += info.size
-        part.replace(target)
+                size += info.size
+        unfinished.replace(target)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         message = f"cannot write {target}: {error.strerror or error}"
         raise UsageError(message, hint="check the disk and the folder") from None
-    return result
+    return size
 
 
 def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[str, Path]:

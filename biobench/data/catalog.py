@@ -11,7 +11,7 @@ from typing import Any
 from biobench.core.packages import TASKS, plugins
 from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
-from biobench.kinds import Kind  # noqa: F401  (importing it registers the kinds of task that a spec may name)
+from biobench.kinds import Kind  # noqa: F401  (registers the kinds that a spec may name)
 from biobench.schema.source import Source
 from biobench.schema.strict import Strict, apply_overrides, json_schema, suggest, validate
 from biobench.schema.task import TaskMetrics, TaskSpec
@@ -72,11 +72,11 @@ def spec_paths() -> dict[str, Path]:
         folder = Path(next(iter(getattr(target, "__path__", [target]))))
         for path in sorted(folder.rglob("*.yaml")):
             if path.stem in paths:
-                what = (
+                message = (
                     f"plug-in '{name}' brings a task '{path.stem}', which there is already "
                     f"({paths[path.stem]})"
                 )
-                raise SpecError(what, hint="rename the file and the spec's id", file=path)
+                raise SpecError(message, hint="rename the file and the spec's id", file=path)
             paths[path.stem] = path
     return paths
 
@@ -90,14 +90,14 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
     text = str(path_or_id)
     path = Path(text)
     if not text.endswith((".yaml", ".yml")):
-        known = spec_paths()
-        if text not in known:
+        paths = spec_paths()
+        if text not in paths:
             if path.is_file():
                 raise UsageError(
                     f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml"
                 )
-            raise UsageError(f"unknown task '{text}'", hint=suggest(text, list(known)))
-        path = known[text]
+            raise UsageError(f"unknown task '{text}'", hint=suggest(text, list(paths)))
+        path = paths[text]
     elif not path.is_file():
         raise UsageError(
             f"there is no file '{text}'",

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from biobench.schema.document import Document
 from biobench.schema.task import TaskSpec
+
+Counts = dict[str, dict[str, int]]
+"""Split to what is counted to its number."""
+
+
+def label_occurrences(documents: Iterable[Document]) -> Iterator[str]:
+    """The labels of the documents and of their mentions, as often as they stand there."""
+    for document in documents:
+        yield from document.labels
+        for span in document.spans:
+            yield span.label
 
 
 def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
@@ -24,9 +35,7 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     return result | {label: support[label] for label in labels if support[label]}
 
 
-def compare_counts(
-    spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str
-) -> list[str]:
+def compare_counts(spec: TaskSpec, counted: Counts, source: str) -> list[str]:
     """One line per count that differs from the declared one; what is not declared is not compared,
     and nothing is when the counts were made on another source.
     """
@@ -47,13 +56,11 @@ def compare_counts(
     return problems
 
 
-def count_unexpressed(
-    documents: Mapping[str, Sequence[Document]], labels: Sequence[str]
-) -> dict[str, dict[str, int]]:
+def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Sequence[str]) -> Counts:
     """Split -> label -> mentions of the corpus that are in no score (`Document.unexpressed`); only
     numbers above 0.
     """
-    result: dict[str, dict[str, int]] = {}
+    result: Counts = {}
     for split, split_documents in documents.items():
         numbers = Counter(label for d in split_documents for label in d.unexpressed)
         if numbers:
@@ -61,7 +68,7 @@ def count_unexpressed(
     return result
 
 
-def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
+def unexpressed_in_words(counted: Counts) -> str:
     """``7 mentions that units, tokens or decoding cannot express, in no score: train 5 (Val 5),
     ...``; empty without any.
     """
@@ -73,7 +80,5 @@ def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
         f"({', '.join(f'{label} {n}' for label, n in numbers.items())})"
         for split, numbers in counted.items()
     )
-    return (
-        f"{total} mention{'s' * (total > 1)} that units, tokens or decoding cannot express, in "
-        f"no score: {each}"
-    )
+    mentions = "mention" if total == 1 else "mentions"
+    return f"{total} {mentions} that units, tokens or decoding cannot express, in no score: {each}"

@@ -9,41 +9,43 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.checks.findings import Finding, audit_gold
+from biobench.data.checks.findings import Finding, audit_gold, withhold
+from biobench.data.counts import Counts
 from biobench.data.load import read_counted
+from biobench.data.locate import DataRoot
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 
 _SHOWN = (
-    *(
-        "id",
-        "version",
-        "name",
-        "language",
-        "type",
-        "corpus",
-        "unit",
-        "labels",
-        "seeds",
-        "protocol",
-        "training",
-        "head",
-    ),
-    *(
-        "metric",
-        "gate",
-        "access",
-        "licence",
-        "homepage",
-        "citation",
-        "notes",
-        "deviations",
-        "published_as",
-    ),
-    *("variant_of", "declared_counts", "sources", "path"),
+    "id",
+    "version",
+    "name",
+    "language",
+    "type",
+    "corpus",
+    "unit",
+    "labels",
+    "seeds",
+    "protocol",
+    "training",
+    "head",
+    "metric",
+    "gate",
+    "access",
+    "licence",
+    "homepage",
+    "citation",
+    "notes",
+    "deviations",
+    "published_as",
+    "variant_of",
+    "declared_counts",
+    "sources",
+    "path",
 )
-
-
+_SAMPLES = 3
+_LONGEST_SAMPLE = 400
+"""Characters."""
 State = Literal["ready", "missing", "agreement"]
 
 
@@ -56,8 +58,8 @@ class Validation:
     state: State = "ready"
     source: str | None = None
     labels: list[str] = field(default_factory=list)
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)
+    unexpressed: Counts = field(default_factory=dict)
     """Split to label to mentions of the corpus that are in no score."""
     findings: list[Finding] = field(default_factory=list)
     """Of `audit_gold`, those that the spec does not know."""
@@ -65,7 +67,7 @@ class Validation:
     remedy: str | None = None
 
 
-def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) -> Validation:
+def validate(task: LoadedTask | str | Path, data_dir: DataRoot = None) -> Validation:
     """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand,
     compare its counts, and look for gold that is dropped, cut or untrained.
 
@@ -80,8 +82,7 @@ def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) 
     findings = audit_gold(task.spec, read.documents, read.labels, task.spec.findings)
     alarms = [finding for finding in findings if finding.alarms]
     if task.spec.access == "agreement":
-        for finding in alarms:
-            finding.examples = []  # ids of patients and notes stay in the folder
+        withhold(alarms)
     return Validation(
         task=task.id,
         path=str(task.path),
@@ -98,9 +99,7 @@ def _absent(task: LoadedTask) -> State:
     return "missing" if task.spec.access == "open" else "agreement"
 
 
-def describe(
-    task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3
-) -> dict[str, Any]:
+def describe(task: LoadedTask, data_dir: DataRoot = None) -> dict[str, Any]:
     """Everything worth knowing of a task.
 
     Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none
@@ -125,7 +124,7 @@ def describe(
     except DataUnavailableError as error:
         return result | {"data": {"state": _absent(task), "remedy": error.hint}, "samples": []}
     train = [] if spec.access == "agreement" else read.documents["train"]
-    shown = sorted(train, key=lambda d: not (d.spans or d.labels))
+    samples = sorted(train, key=lambda d: not (d.spans or d.labels))[:_SAMPLES]
     return result | {
         "data": {
             "state": "ready",
@@ -136,20 +135,19 @@ def describe(
         "counts": read.counts,
         "unexpressed": read.unexpressed,
         "count_problems": read.problems,
-        "samples": [sample(d) for d in shown[:samples]],
+        "samples": [sample(document) for document in samples],
     }
 
 
-def sample(document: Document, length: int = 400) -> dict[str, Any]:
-    """One document for the eye: id, text (cut at `length` characters), mentions with surface,
+def sample(document: Document) -> dict[str, Any]:
+    """One document for the eye: id, text (cut at 400 characters), mentions with surface,
     labels.
     """
-    text = document.text if len(document.text) <= length else document.text[: length - 1] + "…"
-    return {
-        "id": document.id,
-        "split": document.split,
-        **({"first": document.query[:length]} if document.query else {}),
-        "text": text,
-        "mentions": [[document.text[s.start : s.end], s.label] for s in document.spans],
-        "labels": list(document.labels),
-    }
+    shown = {"id": document.id, "split": document.split}
+    if document.query:
+        shown["first"] = document.query[:_LONGEST_SAMPLE]
+    shown["text"] = document.text
+    if len(document.text) > _LONGEST_SAMPLE:
+        shown["text"] = document.text[: _LONGEST_SAMPLE - 1] + "…"
+    mentions = [[document.text[s.start : s.end], s.label] for s in document.spans]
+    return {**shown, "mentions": mentions, "labels": list(document.labels)}

@@ -11,6 +11,7 @@ from typing import Any
 
 from biobench.data import catalog
 from biobench.data.load import load_data
+from biobench.data.locate import DataRoot
 from biobench.errors import UsageError
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
@@ -20,7 +21,7 @@ from biobench.schema.task import SPLITS
 class OpenTask(catalog.LoadedTask):
     """A task whose documents can be asked for."""
 
-    def split(self, name: str, data_dir: str | Path | None = None) -> list[Document]:
+    def split(self, name: str, data_dir: DataRoot = None) -> list[Document]:
         """The documents of train, validation or test below `data_dir` (None: the default folder).
 
         Raises UsageError for another name, DataUnavailableError and DataFormatError as loading
@@ -48,7 +49,14 @@ def rows(documents: Iterable[Document], *, spans: bool) -> Iterator[dict[str, An
     """
     for d in documents:
         row: dict[str, Any] = {"document": d.id, "group": d.group, "text": d.text}
-        row |= {"query": d.query} if d.query else {}
-        row |= {"tokens": d.tokens, "tags": d.tags} if d.tokens else {}
-        row |= {"pieces": d.pieces} if d.pieces else {}
-        yield row | ({"spans": [s._asdict() for s in d.spans]} if spans else {"labels": d.labels})
+        if d.query:
+            row["query"] = d.query
+        if d.tokens:
+            row |= {"tokens": d.tokens, "tags": d.tags}
+        if d.pieces:
+            row["pieces"] = d.pieces
+        if spans:
+            row["spans"] = [span._asdict() for span in d.spans]
+        else:
+            row["labels"] = d.labels
+        yield row

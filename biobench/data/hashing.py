@@ -87,7 +87,12 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
 def release_of(task: LoadedTask, source: str, data_hash: str) -> str | None:
     """The name of the known release of this source that has this hash; None where there is none."""
     return next(
-        (name for name, known in task.source(source).releases.items() if known == data_hash), None
+        (
+            name
+            for name, release_hash in task.source(source).releases.items()
+            if release_hash == data_hash
+        ),
+        None,
     )
 
 
@@ -100,8 +105,8 @@ def release_problem(task: LoadedTask, source: str, data_hash: str) -> str | None
     releases = task.source(source).releases
     if not releases or task.overrides or release_of(task, source, data_hash) is not None:
         return None
-    known = ", ".join(releases)
+    names = ", ".join(releases)
     return (
         f"the documents (hash {data_hash[:16]}) differ from the release that the spec knows "
-        f"({known})"
+        f"({names})"
     )

@@ -23,26 +23,32 @@ def apply_rule(
     if isinstance(rule, list):
         return tuple(rule), list(documents)
     if isinstance(rule, CollectedLabels):
-        labels = tuple(sorted({label for d in documents for label in d.labels}))
-        if len(labels) != rule.collected:
-            message = (
-                f"the data holds {len(labels)} labels, the spec says labels.collected: "
-                f"{rule.collected}"
-            )
-            hint = "this is another version of the data, or its label column holds combinations"
-            raise DataFormatError(message, hint=hint)
+        labels = _collected(documents, rule.collected)
     else:
-        # The labels in most documents; ties by first appearance, then by code.
-        frequency = Counter(
-            label for d in sorted(documents, key=lambda d: d.id) for label in sorted(set(d.labels))
-        )
-        if len(frequency) < rule.top_k:
-            message = (
-                f"the data holds {len(frequency)} codes, the spec keeps labels.top_k: {rule.top_k}"
-            )
-            raise DataFormatError(message, hint="check the reader's code options, or lower top_k")
-        labels = tuple(sorted(label for label, _ in frequency.most_common(rule.top_k)))
-    ordered = [
-        replace(d, labels=tuple(label for label in labels if label in d.labels)) for d in documents
-    ]
-    return labels, [d for d in ordered if d.labels or isinstance(rule, CollectedLabels)]
+        labels = _most_frequent(documents, rule.top_k)
+    result: list[Document] = []
+    for document in documents:
+        document_labels = tuple(label for label in labels if label in document.labels)
+        if document_labels or isinstance(rule, CollectedLabels):
+            result.append(replace(document, labels=document_labels))
+    return labels, result
+
+
+def _collected(documents: Sequence[Document], number: int) -> tuple[str, ...]:
+    """Every label, of which there must be that many."""
+    labels = tuple(sorted({label for document in documents for label in document.labels}))
+    if len(labels) != number:
+        message = f"the data holds {len(labels)} labels, the spec says labels.collected: {number}"
+        hint = "this is another version of the data, or its label column holds combinations"
+        raise DataFormatError(message, hint=hint)
+    return labels
+
+
+def _most_frequent(documents: Sequence[Document], number: int) -> tuple[str, ...]:
+    """The labels in most documents; ties by first appearance in order of ids, then by code."""
+    ordered = sorted(documents, key=lambda document: document.id)
+    frequency = Counter(label for document in ordered for label in sorted(set(document.labels)))
+    if len(frequency) < number:
+        message = f"the data holds {len(frequency)} codes, the spec keeps labels.top_k: {number}"
+        raise DataFormatError(message, hint="check the reader's code options, or lower top_k")
+    return tuple(sorted(label for label, _ in frequency.most_common(number)))

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from biobench.core.files import sha256_of
 from biobench.data.catalog import LoadedTask
-from biobench.data.counts import compare_counts, count, count_unexpressed
+from biobench.data.counts import Counts, compare_counts, count, count_unexpressed, label_occurrences
 from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
-from biobench.data.locate import LocatedFiles, choose, data_folder
+from biobench.data.locate import DataRoot, LocatedFiles, choose, data_folder
 from biobench.data.readers import Request, get_reader
 from biobench.data.readers.base import FileLine
-from biobench.data.splits import assign_splits
+from biobench.data.splits import SplitDocuments, assign_splits
 from biobench.errors import DataFormatError, withholding
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
@@ -29,7 +29,7 @@ _LIMIT_SEED = 20250101
 """
 
 
-def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> TaskData:
+def load_data(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -> TaskData:
     """The task's documents from the first source at hand below `data_dir` (None: the default
     folder).
 
@@ -42,16 +42,14 @@ def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None =
     return load_folds(task, data_dir, limit)[task.fold]
 
 
-def load_folds(
-    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None
-) -> list[TaskData]:
+def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -> list[TaskData]:
     """As `load_data`, for each of the splits where the spec asks for several; else a single one.
 
     `hash` is of all splits together, so that the runs of one protocol name the same data.
     """
     folder = data_folder(data_dir)
     location = choose(task, folder)
-    parts, digest = hashed_parts(task, location, folder)
+    folds, digest = hashed_parts(task, location, folder)
     if location.source.expect not in (None, digest):
         message = (
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected "
@@ -59,32 +57,33 @@ def load_folds(
         )
         hint = "fetch the release that the spec names; or change `expect` where this data is meant"
         raise DataFormatError(message, hint=hint, file=task.path)
+    numeric = get_kind(task.spec.type).numeric
     result = []
-    for fold, (labels, documents) in enumerate(parts):
+    for fold, (labels, documents) in enumerate(folds):
         full = counted(replace(task, fold=fold), location, labels, documents)
-        numeric = get_kind(task.spec.type).numeric
-        result.append(
-            TaskData(
-                documents=documents if limit is None else limited(documents, limit),
-                gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
-                labels=labels,
-                source=location.source.id,
-                hash=digest,
-                decode=str(getattr(task.options[location.source.id], "decode", "strict")),
-                unexpressed=full.unexpressed,
-                count_problems=full.problems,
-            )
+        data = TaskData(
+            documents=documents,
+            gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
+            labels=labels,
+            source=location.source.id,
+            hash=digest,
+            decode=str(getattr(task.options[location.source.id], "decode", "strict")),
+            unexpressed=full.unexpressed,
+            count_problems=full.problems,
         )
+        if limit is not None:
+            data = replace(data, documents=limited(documents, limit))
+        result.append(data)
     return result
 
 
 def _with_gold(labels: tuple[str, ...], documents: Iterable[Document]) -> tuple[str, ...]:
     """Those of the labels that some document has."""
-    gold = {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
+    gold = set(label_occurrences(documents))
     return tuple(label for label in labels if label in gold)
 
 
-Part = tuple[tuple[str, ...], dict[str, list[Document]]]
+Part = tuple[tuple[str, ...], SplitDocuments]
 """Labels in order, and all documents by split."""
 
 
@@ -99,15 +98,15 @@ def hashed_parts(
     """
     resampled = task.spec.resampled(location.source)
     if resampled is None:
-        parts = [read_source(task, location)]
+        folds = [read_source(task, location)]
     else:
-        folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
-        parts = [read_source(fold, choose(fold, data_dir)) for fold in folds]
+        tasks = [replace(task, fold=number) for number in range(resampled.fold_files)]
+        folds = [read_source(fold, choose(fold, data_dir)) for fold in tasks]
     digests = [
         documents_hash((d for name in SPLITS for d in documents[name]), location.source.id)
-        for _, documents in parts
+        for _, documents in folds
     ]
-    return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
+    return folds, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
 
 
 class CountedSource(NamedTuple):
@@ -115,9 +114,9 @@ class CountedSource(NamedTuple):
 
     location: LocatedFiles
     labels: tuple[str, ...]
-    documents: dict[str, list[Document]]
-    counts: dict[str, dict[str, int]]
-    unexpressed: dict[str, dict[str, int]]
+    documents: SplitDocuments
+    counts: Counts
+    unexpressed: Counts
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str]
     """How the counts contradict the spec, one line each; what a spec counts is its first split."""
@@ -127,7 +126,7 @@ def counted(
     task: LoadedTask,
     location: LocatedFiles,
     labels: tuple[str, ...],
-    documents: dict[str, list[Document]],
+    documents: SplitDocuments,
 ) -> CountedSource:
     """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
@@ -137,14 +136,14 @@ def counted(
     )
 
 
-def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource:
+def read_counted(task: LoadedTask, data_dir: DataRoot) -> CountedSource:
     """The first source at hand, read and counted. Raises as `load_data`, whatever the counts
     are."""
     location = choose(task, data_folder(data_dir))
     return counted(task, location, *read_source(task, location))
 
 
-def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
+def data_of(record: RunRecord, task: LoadedTask, data_dir: DataRoot) -> TaskData:
     """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises
     as `load_data`.
     """
@@ -171,116 +170,149 @@ def read_source(task: LoadedTask, location: LocatedFiles) -> Part:
     with withholding(redact):
         split = assign_splits(every, task.spec.splits_of(location.source), task.folder)
     documents = get_kind(task.spec.type).arranged(split)
+    _check_filled(task, location, documents)
+    _check_gold(task, documents["test"])
+    return labels, documents
+
+
+def _check_filled(task: LoadedTask, location: LocatedFiles, documents: SplitDocuments) -> None:
+    """Refuse a split without a document."""
     for name in SPLITS:
-        if not documents[name]:
-            files = [*location.files.get(name, ()), *location.files.get("all", ())]
-            file = files[0] if files else None
-            message, hint = (
-                f"task {task.id}: split '{name}' is empty",
-                "check the file and `files`, or set `splits`",
-            )
-            raise DataFormatError(message, hint=hint, file=file, line=1 if file else None)
-    if not any(d.spans or d.labels for d in documents["test"]):
-        message = (
-            f"task {task.id}: no document of the test split has a "
-            f"{'mention' if task.spec.is_ner else 'label'}"
+        if documents[name]:
+            continue
+        files = [*location.files.get(name, ()), *location.files.get("all", ())]
+        raise DataFormatError(
+            f"task {task.id}: split '{name}' is empty",
+            hint="check the file and `files`, or set `splits`",
+            file=files[0] if files else None,
+            line=1 if files else None,
         )
-        hint = (
+
+
+def _check_gold(task: LoadedTask, documents: Sequence[Document]) -> None:
+    """Refuse a test split without a mention or label."""
+    if any(document.spans or document.labels for document in documents):
+        return
+    gold = "mention" if task.spec.is_ner else "label"
+    raise DataFormatError(
+        f"task {task.id}: no document of the test split has a {gold}",
+        hint=(
             "without gold there is no score; check the label column, the type map, or take "
             "another split"
-        )
-        file = Path(documents["test"][0].origin.rpartition(":")[0] or "generated data")
-        raise DataFormatError(message, hint=hint, file=file)
-    return labels, documents
+        ),
+        file=Path(documents[0].origin.rpartition(":")[0] or "generated data"),
+    )
 
 
 def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:
     """The documents with duplicate spans removed and spans in order of position; refuses what
     cannot be.
     """
-    spec, kind = request.spec, get_kind(request.spec.type)
-    known = set(spec.labels) if isinstance(spec.labels, list) else None
-    seen: set[str] = set()
-    for d in documents:
-        file, _, line = d.origin.rpartition(":")
-        numbered = line.isdecimal()
-        path = Path(file if numbered else d.origin or "generated data")
-        location = FileLine(request, d.split, path, int(line) if numbered else None)
-        if d.id in seen:
-            hint = "ids must be unique in the task"
-            if hasattr(request.options, "ids"):
-                hint += (
-                    "; if each split numbers its files from the start, set `reader.ids: "
-                    "split_and_name`, "
-                )
-                hint += "and if a document is repeated, `reader.ids: repeated`"
-            raise location.bad("document id {} occurs twice", hint, d.id)
-        seen.add(d.id)
-        _check_text(location, d)
-        for span in d.spans:
-            if not 0 <= span.start < span.end <= len(d.text):
-                raise location.bad(
-                    f"span {span.start}-{span.end} leaves the text (length {len(d.text)})",
-                    "check offsets",
-                )
-        for label in (*(s.label for s in d.spans), *d.labels):
-            if known is not None and not kind.numeric and label not in known:
-                raise location.bad(
-                    "{} is not a label of the task", "check `labels` and the reader's map", label
-                )
-        if not (d.text if kind.tagged else d.reading).strip():
-            ways = {
-                "drop_missing": "set `reader.drop_missing: true`",
-                "segment": "cut the corpus by `reader.segment: line`",
-            }
-            hint = ", or ".join(
-                [
-                    "remove it",
-                    *(way for name, way in ways.items() if hasattr(request.options, name)),
-                ]
-            )
-            raise location.bad("document {} has no text", hint, d.id)
-        if kind.tagged and not d.tokens:
-            raise location.bad(
-                "document {} has no tokens",
-                f"{spec.type} needs a token format, or `reader.tokens`",
-                d.id,
-            )
-        if kind.single and len(d.labels) != 1:
-            raise location.bad(
-                f"{len(d.labels)} labels in a single-label task", "each document needs exactly one"
-            )
-        problem = kind.problem(spec, d)
-        if problem is not None:
-            raise location.bad(*problem)
-        spans = tuple(sorted(set(d.spans)))
-        yield kind.labelled(d if spans == d.spans else replace(d, spans=spans))
+    kind = get_kind(request.spec.type)
+    ids: set[str] = set()
+    for document in documents:
+        location = _location(request, document)
+        if document.id in ids:
+            raise _repeated_id(location, document.id)
+        ids.add(document.id)
+        _check_characters(location, document)
+        _check_spans(location, document)
+        _check_labels(location, document)
+        _check_form(location, document)
+        spans = tuple(sorted(set(document.spans)))
+        yield kind.labelled(document if spans == document.spans else replace(document, spans=spans))
 
 
-def _check_text(location: FileLine, document: Document) -> None:
+def _location(request: Request[Any], document: Document) -> FileLine:
+    """Where the document begins, of which a reader may know the file alone, or nothing."""
+    file, _, line = document.origin.rpartition(":")
+    if line.isdecimal():
+        return FileLine(request, document.split, Path(file), int(line))
+    return FileLine(request, document.split, Path(document.origin or "generated data"), None)
+
+
+def _repeated_id(location: FileLine, document_id: str) -> DataFormatError:
+    hint = "ids must be unique in the task"
+    if hasattr(location.request.options, "ids"):
+        hint += (
+            "; if each split numbers its files from the start, set `reader.ids: split_and_name`, "
+            "and if a document is repeated, `reader.ids: repeated`"
+        )
+    return location.bad("document id {} occurs twice", hint, document_id)
+
+
+def _check_spans(location: FileLine, document: Document) -> None:
+    """Refuse a mention that is empty or leaves the text."""
+    length = len(document.text)
+    for span in document.spans:
+        if not 0 <= span.start < span.end <= length:
+            message = f"span {span.start}-{span.end} leaves the text (length {length})"
+            raise location.bad(message, "check offsets")
+
+
+def _check_labels(location: FileLine, document: Document) -> None:
+    """Refuse a label that the task does not list; a number is left to its kind."""
+    spec = location.request.spec
+    if not isinstance(spec.labels, list) or get_kind(spec.type).numeric:
+        return
+    for label in label_occurrences([document]):
+        if label not in spec.labels:
+            hint = "check `labels` and the reader's map"
+            raise location.bad("{} is not a label of the task", hint, label)
+
+
+def _check_form(location: FileLine, document: Document) -> None:
+    """Refuse a document without text, and one that is not as the kind of task wants it."""
+    spec = location.request.spec
+    kind = get_kind(spec.type)
+    text = document.text if kind.tagged else document.reading
+    if not text.strip():
+        raise _no_text(location, document.id)
+    if kind.tagged and not document.tokens:
+        hint = f"{spec.type} needs a token format, or `reader.tokens`"
+        raise location.bad("document {} has no tokens", hint, document.id)
+    if kind.single and len(document.labels) != 1:
+        message = f"{len(document.labels)} labels in a single-label task"
+        raise location.bad(message, "each document needs exactly one")
+    problem = kind.problem(spec, document)
+    if problem is not None:
+        raise location.bad(*problem)
+
+
+def _no_text(location: FileLine, document_id: str) -> DataFormatError:
+    """With what the reader's options can do about it."""
+    hint = "remove it"
+    if hasattr(location.request.options, "drop_missing"):
+        hint += ", or set `reader.drop_missing: true`"
+    if hasattr(location.request.options, "segment"):
+        hint += ", or cut the corpus by `reader.segment: line`"
+    return location.bad("document {} has no text", hint, document_id)
+
+
+def _check_characters(location: FileLine, document: Document) -> None:
     """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a
     surrogate pair.
     """
-    named = {
-        "text": document.text,
-        "first text": document.query,
-        "id": document.id,
-        "group": document.group,
-    }
-    labels = {*document.labels, *(span.label for span in document.spans)}
-    for name, text in (*named.items(), *(("label", label) for label in sorted(labels))):
-        if (wrong := _NO_TEXT.search(text)) is not None:
-            message = "a NUL character" if wrong[0] == "\0" else "half of a surrogate pair"
+    texts = [
+        ("text", document.text),
+        ("first text", document.query),
+        ("id", document.id),
+        ("group", document.group),
+        *(("label", label) for label in sorted(set(label_occurrences([document])))),
+    ]
+    for name, text in texts:
+        match = _NO_TEXT.search(text)
+        if match is not None:
+            wrong = "a NUL character" if match[0] == "\0" else "half of a surrogate pair"
+            message = f"the document's {name} has {wrong} at character {match.start()}"
             hint = "remove it; text that was cut or written in another encoding has such"
-            raise location.bad(
-                f"the document's {name} has {message} at character {wrong.start()}", hint
-            )
+            raise location.bad(message, hint)
 
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:
+def limited(documents: SplitDocuments, limit: int) -> SplitDocuments:
     """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus
     order kept.
 
@@ -315,9 +347,9 @@ def _draw(documents: Sequence[Document], size: int) -> list[Document]:
         units.setdefault(document.id if document.plan is None else document.group, []).append(i)
     order = list(units.values())
     random.Random(_LIMIT_SEED).shuffle(order)
-    kept: list[int] = []
+    drawn: list[int] = []
     for unit in order:
-        if kept and len(kept) + len(unit) > size:
+        if drawn and len(drawn) + len(unit) > size:
             break
-        kept += unit
-    return [documents[i] for i in sorted(kept)]
+        drawn += unit
+    return [documents[i] for i in sorted(drawn)]

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
+from biobench.data.readers.base import FilesByRole
 from biobench.errors import DataFormatError, DataUnavailableError
 from biobench.schema.source import FOLD, Original, Source, UrlSource
 from biobench.schema.yaml12 import Path_
 
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
+DataRoot = str | Path | None
+"""A data folder; None stands for the default one."""
 
 
 HOMEPAGE = "https://example.org"
@@ -25,9 +28,9 @@ class LocatedFiles:
 
     source: Source
     folder: Path
-    files: dict[str, list[Path]]
+    files: FilesByRole
     missing: list[str]
-    original: dict[str, list[Path]]
+    original: FilesByRole
     """Files of the second release, where the source names one."""
 
     @property
@@ -42,7 +45,7 @@ class LocatedFiles:
         return bool(names) and any(self.files.values())
 
 
-def data_folder(data_dir: str | Path | None = None) -> Path:
+def data_folder(data_dir: DataRoot = None) -> Path:
     """`data_dir`; None: ``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
     return Path(data_dir if data_dir is not None else os.environ.get(ENVIRONMENT) or "data")
 
@@ -54,37 +57,38 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     """
     folder = data_dir / source.folder
     files, missing = _resolve(folder, source.files, str(fold + 1))
-    original: dict[str, list[Path]] = {}
+    original: FilesByRole = {}
     if source.original is not None:
-        original, more = _resolve(
+        original, unmatched = _resolve(
             data_dir / source.original.folder, source.original.files, str(fold + 1)
         )
-        missing += [f"../{source.original.folder}/{name}" for name in more]
+        missing += [f"../{source.original.folder}/{name}" for name in unmatched]
     return LocatedFiles(source, folder, files, missing, original)
 
 
 def _resolve(
     folder: Path, named: Mapping[str, str | list[str]], fold: str
-) -> tuple[dict[str, list[Path]], list[str]]:
-    files: dict[str, list[Path]] = {}
+) -> tuple[FilesByRole, list[str]]:
+    files: FilesByRole = {}
     missing: list[str] = []
-    for role, patterns in named.items():
+    for role in named:
         files[role] = []
-        for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
-            is_pattern = any(sign in pattern for sign in "*?[")
-            paths = [
-                p
-                for p in (folder.glob(pattern) if is_pattern else [folder / pattern])
-                if p.is_file()
-            ]
-            matches = [
-                p
-                for p in paths
-                if not (is_pattern and (p.name[:2] == "._" or "__MACOSX" in p.parts))
-            ]
-            missing += [] if matches else [pattern]
-            files[role] += sorted(matches, key=lambda p: (p.name, p))
+        for name in patterns_of({role: named[role]}):
+            pattern = name.replace(FOLD, fold)
+            matches = _matches(folder, pattern)
+            if not matches:
+                missing.append(pattern)
+            files[role] += sorted(matches, key=lambda path: (path.name, path))
     return files, missing
+
+
+def _matches(folder: Path, pattern: str) -> list[Path]:
+    """The files that a name or a glob finds; of a glob without macOS resource files."""
+    if not any(sign in pattern for sign in "*?["):
+        path = folder / pattern
+        return [path] if path.is_file() else []
+    paths = (path for path in folder.glob(pattern) if path.is_file())
+    return [p for p in paths if not p.name.startswith("._") and "__MACOSX" not in p.parts]
 
 
 def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
@@ -93,44 +97,39 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     Raises DataFormatError when a source is there in part only, DataUnavailableError (with the
     remedy) when none is there.
     """
-    places = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
-    for location in places:
+    locations = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
+    for location in locations:
         if location.complete:
             return location
-    for location in places:
+    for location in locations:
         if location.partial:
-            at: Path_ = (
-                ("sources", task.spec.all_sources.index(location.source))
-                if task.spec.sources
-                else ("source",)
-            )
-            named = location.source.files.items()
-            role = next(
-                (
-                    role
-                    for role, names in named
-                    if location.missing[0] in patterns_of({role: names})
-                ),
-                "",
-            )
-            missing = location.folder / location.missing[0]
-            message = (
-                f"task {task.id}: file '{missing}' is missing, others of source "
-                f"'{location.source.id}' are there"
-            )
-            hint = (
-                f"complete the folder, or remove it so that another source is used; "
-                f"{remedy(task, data_dir)}"
-            )
-            line = task.located.line_of((*at, "files", role))
-            raise DataFormatError(message, hint=hint, file=task.path, line=line)
+            raise _incomplete(task, location, data_dir)
     hint = remedy(task, data_dir)
     raise DataUnavailableError(
         f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access
     )
 
 
-def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
+def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> DataFormatError:
+    """Of the first file that is missing, with the line of the spec that names it."""
+    source, name = location.source, location.missing[0]
+    at: Path_ = ("source",)
+    if task.spec.sources:
+        at = ("sources", task.spec.all_sources.index(source))
+    roles = [role for role, names in source.files.items() if name in patterns_of({role: names})]
+    message = (
+        f"task {task.id}: file '{location.folder / name}' is missing, others of source "
+        f"'{source.id}' are there"
+    )
+    hint = (
+        f"complete the folder, or remove it so that another source is used; "
+        f"{remedy(task, data_dir)}"
+    )
+    line = task.located.line_of((*at, "files", *roles[:1]))
+    return DataFormatError(message, hint=hint, file=task.path, line=line)
+
+
+def find(task: LoadedTask, data_dir: DataRoot) -> LocatedFiles | None:
     """The source that a run would use, or None. Raises DataFormatError for a folder that is there
     in part.
     """
@@ -165,21 +164,23 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     spec, put = task.spec, f"ut {by_hand(source, data_dir)}"
     if spec.access == "open" and (source.url or source.hub):
         return [f"biobench data fetch {task.id} --data-dir {data_dir}", f"Or by hand: p{put}"]
+    begin: list[str] = []
     if spec.obtain is None:
-        first = [f"Ask for the data or download it: {spec.homepage}"]
+        begin.append(f"Ask for the data or download it: {spec.homepage}")
     else:
-        first = [f"The data needs {spec.obtain.needs}."] if spec.obtain.needs else []
-        first += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
-    last = [
+        if spec.obtain.needs:
+            begin.append(f"The data needs {spec.obtain.needs}.")
+        begin += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
+    end = [
         f"P{put}",
         f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}",
     ]
     if spec.access == "agreement":
-        last.append(
+        end.append(
             "Keep the files in that folder. BioBench writes no text and no gold of this task "
             "anywhere else."
         )
-    return first + last
+    return begin + end
 
 
 def preferred(task: LoadedTask) -> Source:
@@ -194,9 +195,10 @@ def by_hand(source: Source, data_dir: Path) -> str:
     """Which files belong into which folder; those of an original release have a folder of their
     own.
     """
-    parts = [part for part in (source, source.original) if part is not None]
+    releases = [release for release in (source, source.original) if release is not None]
     return " and ".join(
-        f"{', '.join(patterns_of(part.files))} into {data_dir / part.folder}" for part in parts
+        f"{', '.join(patterns_of(release.files))} into {data_dir / release.folder}"
+        for release in releases
     )
 
 
@@ -207,15 +209,17 @@ def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:
     ]
 
 
-def urls(part: Source | Original) -> list[UrlSource]:
+def urls(release: Source | Original) -> list[UrlSource]:
     """The downloads of a source or of its original release, in the long form."""
-    entries = part.url if isinstance(part.url, list) else [part.url]
+    entries = release.url if isinstance(release.url, list) else [release.url]
     return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
 
 
 def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
-    result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
+    result = [
+        u.url for release in (source, source.original) if release is not None for u in urls(release)
+    ]
     if source.hub is not None:
         result.append(
             f"hub dataset {source.hub.repo}@{source.hub.revision}, "

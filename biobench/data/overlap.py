@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from biobench.core.text import folded, runs, words
 from biobench.data.checks.similar import normalised
@@ -25,6 +25,13 @@ N = 13
 _SPLITS = ("validation", "test")
 
 
+class _Hashes(NamedTuple):
+    """Of a text: the whole of it, and its 13-grams."""
+
+    text: int
+    grams: list[int]
+
+
 def overlap(
     corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]
 ) -> tuple[dict[tuple[str, str], SplitOverlap], str]:
@@ -35,37 +42,40 @@ def overlap(
     matter, as in what pretraining keeps out. Memory holds the 13-grams of the tasks, not of the
     corpus.
     """
-    grams: dict[int, bool] = {}
-    whole: dict[int, bool] = {}
-    rows_of: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
+    hashes_of: dict[tuple[str, str], list[_Hashes]] = {}
+    texts: set[int] = set()
+    grams: set[int] = set()
     for task, splits in tasks.items():
         for split in _SPLITS:
-            rows_of[task, split] = rows = [
-                (_whole(d.reading), _grams(d.reading)) for d in splits[split]
-            ]
-            for reading, parts in rows:
-                whole[reading] = False
-                grams.update(dict.fromkeys(parts, False))
+            hashes = [_Hashes(_whole(d.reading), _grams(d.reading)) for d in splits[split]]
+            hashes_of[task, split] = hashes
+            texts.update(document.text for document in hashes)
+            grams.update(*(document.grams for document in hashes))
+    seen_texts: set[int] = set()
+    seen_grams: set[int] = set()
     digest = hashlib.sha256()
     for text in corpus:
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-        reading = _whole(text)
-        if reading in whole and text.strip():
-            whole[reading] = True
-        grams.update((gram, True) for gram in _grams(text) if gram in grams)
-    counts: dict[tuple[str, str], SplitOverlap] = {}
-    for key, rows in rows_of.items():
-        seen = [sum(grams[g] for g in parts) for _, parts in rows]
-        counts[key] = SplitOverlap(
-            documents=len(rows),
-            exact=sum(whole[reading] for reading, _ in rows),
-            touched=sum(n > 0 for n in seen),
-            ngrams=sum(len(parts) for _, parts in rows),
-            ngrams_seen=sum(seen),
-            short=sum(not parts for _, parts in rows),
-            seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
-        )
+        if text.strip():
+            seen_texts |= texts & {_whole(text)}
+        seen_grams |= grams.intersection(_grams(text))
+    counts = {key: _counted(hashes, seen_texts, seen_grams) for key, hashes in hashes_of.items()}
     return counts, digest.hexdigest()
+
+
+def _counted(hashes: list[_Hashes], texts: set[int], grams: set[int]) -> SplitOverlap:
+    """The overlap of a split's documents with the texts and 13-grams that were seen."""
+    exact = [document.text in texts for document in hashes]
+    seen = [sum(gram in grams for gram in document.grams) for document in hashes]
+    return SplitOverlap(
+        documents=len(hashes),
+        exact=sum(exact),
+        touched=sum(number > 0 for number in seen),
+        ngrams=sum(len(document.grams) for document in hashes),
+        ngrams_seen=sum(seen),
+        short=sum(not document.grams for document in hashes),
+        seen=sum(text_seen or number > 0 for text_seen, number in zip(exact, seen, strict=True)),
+    )
 
 
 def _grams(text: str) -> list[int]:
@@ -92,14 +102,14 @@ def corpus_texts(path: str | Path) -> Iterator[str]:
             f"there is no file or folder '{root}'", hint="give training text, or a manifest of it"
         )
     files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
-    known = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
-    if not known:
+    readable = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
+    if not readable:
         raise UsageError(
             f"'{root}' holds no .txt, .jsonl or .parquet file",
             hint="convert the text to one of them",
         )
     empty = True
-    for file in known:
+    for file in readable:
         for text in _texts(file):
             empty = empty and not text.strip()
             yield text

@@ -34,38 +34,45 @@ from biobench.schema.source import (
 )
 from biobench.schema.task import SPLITS
 
+SplitDocuments = dict[str, list[Document]]
+"""The documents of each split."""
+
 MOST_IDS_BYTES = 64 * 2**20
 """Of an ids file; a million ids have about 10 MB."""
 
 
 def assign_splits(
     documents: Sequence[Document], splits: Splits, folder: Path | None
-) -> dict[str, list[Document]]:
+) -> SplitDocuments:
     """The documents by split, each with its `split` set. `folder` holds the ids file of `SplitIds`.
 
     Order: as drawn for ratios, as read for all others. What ratios draw depends on the order read
     (method random: on that of the ids, as texts), and so does what is cut from the end of train.
     Raises DataFormatError when a document has no split or a split would be empty.
     """
-    if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
-        splits = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
-    if isinstance(splits, SplitRatios):
-        result = _by_ratios(documents, splits)
-    elif isinstance(splits, SplitIds):
-        result = _by_ids(documents, splits, folder)
-    elif isinstance(splits, SplitShuffled):
-        result = _shuffled(documents, splits)
-    elif isinstance(splits, SplitCarve):
-        result = _carved(documents, splits)
-    else:
-        result = _official(documents)
+    result = _drawn(documents, splits, folder)
     if isinstance(splits, SplitApart):
-        taken = {d.group for name in splits.leave_out_of_train for d in result[name]}
-        result["train"] = [d for d in result["train"] if d.group not in taken]
+        left_out = {d.group for name in splits.leave_out_of_train for d in result[name]}
+        result["train"] = [d for d in result["train"] if d.group not in left_out]
     return {
         name: [d if d.split == name else replace(d, split=name) for d in result[name]]
         for name in SPLITS
     }
+
+
+def _drawn(documents: Sequence[Document], splits: Splits, folder: Path | None) -> SplitDocuments:
+    if isinstance(splits, SplitRatios):
+        return _by_ratios(documents, splits)
+    if isinstance(splits, SplitIds):
+        return _by_ids(documents, splits, folder)
+    if isinstance(splits, SplitShuffled):
+        return _shuffled(documents, splits)
+    if isinstance(splits, SplitCarve):
+        return _carved(documents, splits)
+    if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
+        carve = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
+        return _carved(documents, carve)
+    return _official(documents)
 
 
 def permutation(n: int, seed: int, method: str) -> list[int]:
@@ -87,20 +94,20 @@ def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], li
     if splits.method == "random":
         order = permutation(n, splits.seed, "random")
         shares = [Fraction(str(r)) * n for r in splits.ratios]
-        whole = [int(s) for s in shares]
+        sizes = [int(s) for s in shares]
         if splits.rounding == "largest_remainder":
             # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train
             # - validation.
-            for i in sorted(range(3), key=lambda i: whole[i] - shares[i])[: n - sum(whole)]:
-                whole[i] += 1
-        a, b = whole[0], whole[0] + whole[1]
+            for i in sorted(range(3), key=lambda i: sizes[i] - shares[i])[: n - sum(sizes)]:
+                sizes[i] += 1
+        a, b = sizes[0], sizes[0] + sizes[1]
         return order[:a], order[a:b], order[b:]
     if splits.first_cut == "train":
-        held_out, kept = _hold_out(list(range(n)), validation + test, splits)
+        held_out, remaining = _hold_out(list(range(n)), validation + test, splits)
         tested, validated = _hold_out(held_out, test / (validation + test), splits)
-        return kept, validated, tested
-    tested, kept = _hold_out(list(range(n)), test, splits)
-    validated, trained = _hold_out(kept, validation / (train + validation), splits)
+        return remaining, validated, tested
+    tested, remaining = _hold_out(list(range(n)), test, splits)
+    validated, trained = _hold_out(remaining, validation / (train + validation), splits)
     return trained, validated, tested
 
 
@@ -115,21 +122,26 @@ def _hold_out(
     return order[:size], order[size:]
 
 
-def _units(documents: Sequence[Document], by: str) -> dict[str, list[Document]]:
-    """What is drawn, in the order read: groups with their documents, or documents alone."""
-    units: dict[str, list[Document]] = {}
+def _unit(document: Document, by: str) -> str:
+    """What is drawn: its group, or it alone."""
+    return document.group if by == "group" else document.id
+
+
+def _units(documents: Sequence[Document], by: str) -> SplitDocuments:
+    """What is drawn with its documents, in the order read."""
+    units: SplitDocuments = {}
     for document in documents:
-        units.setdefault(document.group if by == "group" else document.id, []).append(document)
+        units.setdefault(_unit(document, by), []).append(document)
     return units
 
 
-def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, list[Document]]:
+def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocuments:
     units = _units(documents, splits.by)
     names = sorted(units) if splits.method == "random" else list(units)
-    parts = ratio_indices(len(names), splits)
+    positions = ratio_indices(len(names), splits)
     return {
-        name: [d for i in part for d in units[names[i]]]
-        for name, part in zip(SPLITS, parts, strict=True)
+        name: [d for i in drawn for d in units[names[i]]]
+        for name, drawn in zip(SPLITS, positions, strict=True)
     }
 
 
@@ -141,41 +153,50 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
     return order
 
 
-def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str, list[Document]]:
-    whole = len(splits.cuts) == 2
-    named = {d.split for d in documents}
-    if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
-        names = ", ".join(sorted(named - {""})) or "no"
-        message = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
-        raise DataFormatError(
-            message, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`"
-        )
-    drawn = [d for d in documents if whole or d.split == "train"]
+def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocuments:
+    _check_cuts(documents, splits)
+    from_all = len(splits.cuts) == 2
+    drawn = [d for d in documents if from_all or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
-    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    result: SplitDocuments = {name: [] for name in SPLITS}
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
-    if not whole:
+    if not from_all:
         result["test"] = [d for d in documents if d.split == "test"]
     return result
 
 
-def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
-    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+def _check_cuts(documents: Sequence[Document], splits: SplitShuffled) -> None:
+    """Refuse two shares of files that name a split, and one share where they do not name train and
+    test.
+    """
+    named = {d.split for d in documents}
+    fits = named == {"train", "test"}
+    if len(splits.cuts) == 2:
+        fits = named.isdisjoint(SPLITS)
+    if not fits:
+        names = ", ".join(sorted(named - {""})) or "no"
+        message = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
+        hint = "two shares cut `files.all`; one cuts `files.train` next to `files.test`"
+        raise DataFormatError(message, hint=hint)
+
+
+def _official(documents: Sequence[Document]) -> SplitDocuments:
+    result: SplitDocuments = {name: [] for name in SPLITS}
     for document in documents:
         if document.split not in result:
-            message, hint = (
-                "document {} has no split",
-                "name files per split, or set `splits`",
-            )
-            origin = document.origin or None
-            raise DataFormatError(message, hint=hint, file=origin, value=document.id)
+            hint = "name files per split, or set `splits`"
+            raise _unplaced(document, "document {} has no split", hint, document.id)
         result[document.split].append(document)
     return result
 
 
-def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list[Document]]:
+def _unplaced(document: Document, message: str, hint: str, value: str) -> DataFormatError:
+    return DataFormatError(message, hint=hint, file=document.origin or None, value=value)
+
+
+def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments:
     result = _official(documents)
     size = splits.validation_from_train_tail
     units = list(_units(result["train"], splits.by))
@@ -187,33 +208,26 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
     held_out = set(units[-size:])
-    cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
-    for d in result["train"]:
-        cut[
-            "validation" if (d.group if splits.by == "group" else d.id) in held_out else "train"
-        ].append(d)
-    return cut
+    train = result["train"]
+    result["train"] = [d for d in train if _unit(d, splits.by) not in held_out]
+    result["validation"] = [d for d in train if _unit(d, splits.by) in held_out]
+    return result
 
 
-def _by_ids(
-    documents: Sequence[Document], splits: SplitIds, folder: Path | None
-) -> dict[str, list[Document]]:
+def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> SplitDocuments:
     path = ids_path(splits, folder or Path())
-    where = _read_ids(path)
-    result: dict[str, list[Document]] = {name: [] for name in SPLITS}
+    split_of = _read_ids(path)
+    result: SplitDocuments = {name: [] for name in SPLITS}
     seen: set[str] = set()
     for document in documents:
-        split = where.get(document.group)
+        split = split_of.get(document.group)
         if split is None:
-            message, hint = (
-                f"{{}} is in no split of {path.name}",
-                "the split was made for other data",
-            )
-            origin = document.origin or None
-            raise DataFormatError(message, hint=hint, file=origin, value=document.group)
+            message = f"{{}} is in no split of {path.name}"
+            hint = "the split was made for other data"
+            raise _unplaced(document, message, hint, document.group)
         seen.add(document.group)
         result[split].append(document)
-    missing = sorted(set(where) - seen)
+    missing = sorted(set(split_of) - seen)
     if missing:
         message = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
         hint = "complete the data; a part of it would be another test set"
@@ -241,7 +255,7 @@ def _read_ids(path: Path) -> dict[str, str]:
         raise SpecError(
             f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path
         ) from None
-    where = {name: str(split) for split, ids in content.items() for name in ids}
-    if len(where) < sum(map(len, content.values())):
+    split_of = {name: str(split) for split, ids in content.items() for name in ids}
+    if len(split_of) < sum(map(len, content.values())):
         raise SpecError("an id occurs twice", hint=hint, file=path)
-    return where
+    return split_of

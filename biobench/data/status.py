@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import LocatedFiles, addresses, data_folder, locate, preferred, steps
+from biobench.data.locate import (
+    DataRoot,
+    LocatedFiles,
+    addresses,
+    data_folder,
+    locate,
+    preferred,
+    steps,
+)
 
 
 @dataclass(slots=True)
@@ -36,21 +44,21 @@ class Status:
     def line(self) -> str:
         """Where the data stands, and the command or the agreement that comes next."""
         if self.state in ("ready", "generated"):
-            return f"{self.task}: {self.state}" + (
-                f" in {self.folder} ({self.files} files)" if self.folder else ""
-            )
+            if self.folder:
+                return f"{self.task}: {self.state} in {self.folder} ({self.files} files)"
+            return f"{self.task}: {self.state}"
         if self.access != "open":
             return f"{self.task}: needs your {self.access}"
-        return f"{self.task}: missing" + (
-            f", biobench data fetch {self.task}" if self.fetch else ", by hand"
-        )
+        if self.fetch:
+            return f"{self.task}: missing, biobench data fetch {self.task}"
+        return f"{self.task}: missing, by hand"
 
 
-def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
+def status(task: LoadedTask, data_dir: DataRoot) -> Status:
     """The state of the task's data; reads no file, raises nothing for missing data."""
     folder, access = data_folder(data_dir), task.spec.access
-    places = (locate(source, folder) for source in task.spec.all_sources)
-    ready = next((location for location in places if location.complete), None)
+    locations = (locate(source, folder) for source in task.spec.all_sources)
+    ready = next((location for location in locations if location.complete), None)
     if ready is not None and ready.source.generated:
         return Status(task.id, "generated", access, ready.source.id)
     if ready is not None:

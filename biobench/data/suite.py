@@ -77,11 +77,9 @@ def suite_tasks(name: str) -> list[LoadedTask]:
 def skipped(name: str) -> list[str]:
     """A line for each task of a declared suite that cannot be run, with the reason."""
     spec = load_suite(name)
-    return (
-        []
-        if spec is None
-        else [f"{m.name} is skipped: {m.needs}" for m in spec.tasks if m.needs is not None]
-    )
+    if spec is None:
+        return []
+    return [f"{m.name} is skipped: {m.needs}" for m in spec.tasks if m.needs is not None]
 
 
 def matching(names: Iterable[str | Path]) -> list[str]:
@@ -91,13 +89,13 @@ def matching(names: Iterable[str | Path]) -> list[str]:
     Raises UsageError for a pattern that matches nothing.
     """
     task_ids: list[str] = []
-    parts = (
-        part
+    given_names = (
+        name
         for n in map(str, names)
-        for part in ([n] if Path(n).is_file() else n.split(","))
-        if part
+        for name in ([n] if Path(n).is_file() else n.split(","))
+        if name
     )
-    for name in parts:
+    for name in given_names:
         if not any(sign in name for sign in "*?[") or Path(name).is_file():
             task_ids.append(name)
             continue

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
@@ -56,14 +57,13 @@ def unpack(
     a member that escapes or is no plain file, an archive of more bytes or files, and for asked
     members that are not there; then nothing is left of `target`.
     """
-    label, total = name or str(archive), 0
+    label = name or str(archive)
+    read = _zip if kind == "zip" else _tar
     target.mkdir(parents=True)
-    written: list[Path] = []
+    total = 0
+    written: list[str] = []
     try:
-        for member, size, opened in (_zip if kind == "zip" else _tar)(archive, label):
-            relative = _relative(member, subfolder, label)
-            if relative is None or (members and relative not in members):
-                continue
+        for relative, size, opened in _wanted(read(archive, label), subfolder, members, label):
             total += size  # no more is read than the archive declares
             if total > most_bytes or len(written) >= most_files:
                 message = f"the archive holds more than {most_files} files or {most_bytes} bytes"
@@ -72,22 +72,43 @@ def unpack(
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as sink, opened() as source:
                 shutil.copyfileobj(source, sink)
-            written.append(path)
-        missing = sorted(set(members or ()) - {p.relative_to(target).as_posix() for p in written})
-        if missing or not written:
-            message = f"'{missing[0]}' is not" if missing else f"nothing below '{subfolder}' is"
-            raise DataFormatError(
-                f"{message} in the archive", hint="check `subfolder` and `members`", file=label
-            )
+            written.append(relative)
+        _check_complete(written, members or [], subfolder, label)
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
-        if not isinstance(error, DAMAGED) or (isinstance(error, OSError) and error.errno in _DISK):
+        if not _is_damage(error):
             raise
-        message = str(error) or type(error).__name__
-        raise DamagedArchiveError(
-            f"the archive is damaged: {message}", hint="fetch it again", file=label
-        ) from None
-    return written
+        message = f"the archive is damaged: {str(error) or type(error).__name__}"
+        raise DamagedArchiveError(message, hint="fetch it again", file=label) from None
+    return [target / relative for relative in written]
+
+
+def _wanted(
+    archive: Iterator[_Member], subfolder: str, members: list[str] | None, label: str
+) -> Iterator[_Member]:
+    """Those of the members that are asked for, by their paths below the subfolder."""
+    for name, size, opened in archive:
+        relative = _relative(name, subfolder, label)
+        if relative is not None and (not members or relative in members):
+            yield relative, size, opened
+
+
+def _check_complete(written: list[str], members: list[str], subfolder: str, label: str) -> None:
+    """Refuse an archive without one of the members, or with nothing below the subfolder."""
+    missing = sorted(set(members) - set(written))
+    if missing:
+        message = f"'{missing[0]}' is not in the archive"
+    elif not written:
+        message = f"nothing below '{subfolder}' is in the archive"
+    else:
+        return
+    raise DataFormatError(message, hint="check `subfolder` and `members`", file=label)
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Whether the archive is at fault, and not the disk, the limits or the user."""
+    of_the_disk = isinstance(error, OSError) and error.errno in _DISK
+    return isinstance(error, DAMAGED) and not of_the_disk
 
 
 def _relative(name: str, subfolder: str, label: str) -> str | None:
@@ -116,25 +137,26 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             plain = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+            encrypted = info.flag_bits & 1
             # other methods than these unpack any number of bytes at once
-            if (
-                not plain
-                or info.flag_bits & 1
-                or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-            ):
+            usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not plain or encrypted or not usual:
                 message = (
                     f"member '{info.filename}' is a link, encrypted or packed in an unusual way"
                 )
                 raise DataFormatError(message, hint="unpack it by hand if you trust it", file=label)
             if not info.is_dir():
-                yield info.filename, info.file_size, lambda info=info: opened.open(info)  # type: ignore[misc]
+                yield info.filename, info.file_size, partial(opened.open, info)
 
 
 HEADER_BYTES = 2**20
 """Of one long name or list of attributes in a tar; the library reads each of them whole."""
 _HEADERS = (
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
 )
 
 

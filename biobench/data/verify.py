@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.checks.findings import Finding, audit
+from biobench.data.checks.findings import Finding, audit, withhold
+from biobench.data.counts import Counts
 from biobench.data.hashing import release_of, release_problem
 from biobench.data.load import counted, hashed_parts
-from biobench.data.locate import choose, data_folder
+from biobench.data.locate import DataRoot, choose, data_folder
 
 
 @dataclass(slots=True)
@@ -27,8 +27,8 @@ class DataReport:
     release: str | None
     """The known release that the documents are; None where they are none, or the spec knows none.
     """
-    counts: dict[str, dict[str, int]]
-    unexpressed: dict[str, dict[str, int]]
+    counts: Counts
+    unexpressed: Counts
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str]
     """How counts and release contradict the spec, one line each."""
@@ -47,7 +47,7 @@ class DataReport:
         }
 
 
-def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
+def verify(task: LoadedTask, data_dir: DataRoot) -> DataReport:
     """Read the task's data whole, re-count it, hash it, and look for leaks.
 
     Findings, none of which makes the data unclean: `duplicates.A-B` (texts of A that stand in B,
@@ -61,12 +61,11 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
     """
     folder = data_folder(data_dir)
     location = choose(task, folder)
-    parts, digest = hashed_parts(task, location, folder)
-    read = counted(task, location, *parts[task.fold])
+    folds, digest = hashed_parts(task, location, folder)
+    read = counted(task, location, *folds[task.fold])
     findings = audit(task.spec, read.documents, read.labels, task.spec.findings)
     if task.spec.access == "agreement":
-        for finding in findings:
-            finding.examples = []  # ids of patients and notes stay in the folder
+        withhold(findings)
     return DataReport(
         task=task.id,
         source=location.source.id,

@@ -62,10 +62,10 @@ class BadEdges:
     mentions: int
 
 
-def share_of(places: Iterable[tuple[str, Place | None]]) -> BadEdges:
+def share_of(located: Iterable[tuple[str, Place | None]]) -> BadEdges:
     """Bad edges of the places that lie in their texts."""
     bad = mentions = 0
-    for text, location in places:
+    for text, location in located:
         if location is not None and 0 <= location[0] < location[1] <= len(text):
             mentions += 1
             bad += bad_edges(text, location)
@@ -74,7 +74,7 @@ def share_of(places: Iterable[tuple[str, Place | None]]) -> BadEdges:
 
 def annotated(documents: Sequence[Document]) -> BadEdges:
     """As the corpus has them."""
-    return share_of((d.text, span[:2]) for d in documents for span in set(d.spans))
+    return moved(documents, shifted(0, 0))
 
 
 def moved(documents: Sequence[Document], move: Move) -> BadEdges:
@@ -82,19 +82,9 @@ def moved(documents: Sequence[Document], move: Move) -> BadEdges:
     return share_of((d.text, move(d.text, span[:2])) for d in documents for span in set(d.spans))
 
 
-def shifted(step: int) -> Move:
-    """Both offsets by so many characters."""
-    return lambda text, location: (location[0] + step, location[1] + step)
-
-
-def ends_shifted(step: int) -> Move:
-    """The ends alone."""
-    return lambda text, location: (location[0], location[1] + step)
-
-
-def starts_shifted(step: int) -> Move:
-    """The starts alone."""
-    return lambda text, location: (location[0] + step, location[1])
+def shifted(start: int, end: int) -> Move:
+    """The offsets by so many characters."""
+    return lambda text, location: (location[0] + start, location[1] + end)
 
 
 def _by_sizes(size: Callable[[str], int]) -> Move:
@@ -133,16 +123,16 @@ def _none_for_a_carriage_return(character: str) -> int:
 
 
 CAUSES: dict[str, Move] = {
-    "ends are one short (they name the last character)": ends_shifted(1),
-    "ends are one too far": ends_shifted(-1),
-    "starts are one too far (they count from 1)": starts_shifted(-1),
-    "starts are one short": starts_shifted(1),
+    "ends are one short (they name the last character)": shifted(0, 1),
+    "ends are one too far": shifted(0, -1),
+    "starts are one too far (they count from 1)": shifted(-1, 0),
+    "starts are one short": shifted(1, 0),
     "offsets fit as UTF-16 units": _by_sizes(_utf16_size),
     "offsets fit as UTF-8 bytes": _by_sizes(_utf8_size),
     "offsets fit where a line end counts as two characters": _by_sizes(_two_for_a_line_end),
     "offsets fit where CR LF counts as one": _by_sizes(_none_for_a_carriage_return),
-    "offsets fit one character further": shifted(1),
-    "offsets fit one character before (a byte order mark, or they count from 1)": shifted(-1),
+    "offsets fit one character further": shifted(1, 1),
+    "offsets fit one character before (a byte order mark, or they count from 1)": shifted(-1, -1),
 }
 """How offsets are counted wrongly, in words, and what was meant."""
 HALF, POINTS = 0.5, 0.03
@@ -176,15 +166,15 @@ def cause(documents: Sequence[Document]) -> str | None:
 
 def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """The documents that fit better so are moved."""
-    places: list[tuple[str, Place | None]] = []
+    located: list[tuple[str, Place | None]] = []
     for document in documents:
         as_annotated = annotated([document])
         as_meant = moved([document], move)
         better = as_meant.mentions and as_meant.bad < as_annotated.bad
         for span in set(document.spans):
             location = (span.start, span.end)
-            places.append((document.text, move(document.text, location) if better else location))
-    return share_of(places)
+            located.append((document.text, move(document.text, location) if better else location))
+    return share_of(located)
 
 
 def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
@@ -193,8 +183,8 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        places = [move(text, piece) for piece in pieces]
-        inside = [p for p in places if p is not None and 0 <= p[0] <= p[1] <= len(text)]
+        moved_pieces = [move(text, piece) for piece in pieces]
+        inside = [p for p in moved_pieces if p is not None and 0 <= p[0] <= p[1] <= len(text)]
         surfaces = [text[start:end] for start, end in inside]
         trimmed = all(piece == piece.strip() for piece in surfaces)
         if (

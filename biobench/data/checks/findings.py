@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from biobench.data.checks import edges
 from biobench.data.checks.similar import near, normalised, same
+from biobench.data.counts import label_occurrences
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.task import SPLITS, TaskSpec
@@ -41,6 +42,12 @@ class Finding:
         """Name, number, what it is and the first examples."""
         examples = f" ({', '.join(self.examples)})" if self.examples else ""
         return f"{self.name}: {self.number} {self.what}{examples}"
+
+
+def withhold(findings: Iterable[Finding]) -> None:
+    """Take out the examples: ids of patients and notes stay in the folder."""
+    for finding in findings:
+        finding.examples = []
 
 
 Cases = tuple[str, list[str], str]
@@ -87,23 +94,24 @@ def _findings(
             name=name,
             number=len(cases),
             known=known.get(name, 0),
-            what=what,
+            what=words,
             examples=list(dict.fromkeys(cases))[:_EXAMPLES],
             of_the_corpus=of_the_corpus,
         )
-        for name, cases, what in every
+        for name, cases, words in every
         if cases
     ]
 
 
 def _duplicates(documents: Splits) -> Iterator[Cases]:
     texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
-    for a, b in _PAIRS:
-        ids = [documents[a][i].id for i in same(texts[a], texts[b])]
-        yield f"duplicates.{a}-{b}", ids, f"{a} texts that occur verbatim in {b}"
-    for a, b in _PAIRS:
-        ids = [documents[a][i].id for i in near(texts[a], texts[b])]
-        yield f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}"
+    for kind, find, words in (
+        ("duplicates", same, "occur verbatim in"),
+        ("near", near, "are nearly the same as one in"),
+    ):
+        for a, b in _PAIRS:
+            ids = [documents[a][i].id for i in find(texts[a], texts[b])]
+            yield f"{kind}.{a}-{b}", ids, f"{a} texts that {words} {b}"
 
 
 def _shared_groups(documents: Splits) -> Iterator[Cases]:
@@ -114,25 +122,22 @@ def _shared_groups(documents: Splits) -> Iterator[Cases]:
 
 def _repeats(documents: Splits) -> Iterator[Cases]:
     for name in SPLITS:
-        first: dict[str, str] = {}
-        repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
+        first_ids: dict[str, str] = {}
+        repeats = [d.id for d in documents[name] if first_ids.setdefault(d.reading, d.id) != d.id]
         yield f"twice.{name}", repeats, f"{name} texts that repeat another"
     for name in SPLITS:
         empty = [d.id for d in documents[name] if not d.text.strip()]
         yield f"empty.{name}", empty, f"{name} documents without text"
 
 
-def _gold(documents: Sequence[Document]) -> set[str]:
-    return {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
-
-
 def _unsupported(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
-    gold = _gold(documents["test"])
+    gold = set(label_occurrences(documents["test"]))
     yield "unsupported.test", [x for x in labels if x not in gold], "labels without gold in test"
 
 
 def _untrained(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
-    tested, trained = _gold(documents["test"]), _gold(documents["train"])
+    tested = set(label_occurrences(documents["test"]))
+    trained = set(label_occurrences(documents["train"]))
     lacking = [label for label in labels if label in tested and label not in trained]
     yield "unsupported.train", lacking, "labels with gold in test and none in train"
 
@@ -143,18 +148,16 @@ def _dropped(documents: Splits) -> Iterator[Cases]:
         dropped = [
             d.id for d in documents[name] for remark in d.remarks if remark.finding == "dropped"
         ]
-        kept = sum(len(d.spans) for d in documents[name])
-        question = (
-            "is `reader.scheme` IOB1?"
-            if len(dropped) > kept
-            else "`reader.decode: lenient` keeps them"
+        spans = sum(len(d.spans) for d in documents[name])
+        words = (
+            f"of {len(dropped) + spans} mentions in {name} begin with I-, which `decode: strict` "
+            f"drops"
         )
-        yield (
-            f"dropped.{name}",
-            dropped,
-            f"of {len(dropped) + kept} mentions in {name} begin with I-, which `decode: strict` "
-            f"drops; {question}",
-        )
+        if len(dropped) > spans:
+            words += "; is `reader.scheme` IOB1?"
+        else:
+            words += "; `reader.decode: lenient` keeps them"
+        yield f"dropped.{name}", dropped, words
 
 
 def _edges(documents: Splits) -> Iterator[Cases]:
@@ -165,12 +168,14 @@ def _edges(documents: Splits) -> Iterator[Cases]:
         cut += [document.id] * len(inside)
         blank += [document.id] * len(on_blank)
     mentions = sum(len(d.spans) for d in every)
-    what = (
+    words = (
         f"of {mentions} mentions have edges that no model predicts: {len(cut)} begin or end inside "
         f"a word, {len(blank)} with white space"
     )
     meant = edges.cause(every) if cut or blank else None
-    yield "edges", [*cut, *blank], what if meant is None else f"{what}; {meant}"
+    if meant is not None:
+        words += f"; {meant}"
+    yield "edges", [*cut, *blank], words
 
 
 _REMARKED = {
@@ -208,5 +213,5 @@ def _alike(labels: Sequence[str]) -> Iterator[Cases]:
     groups: dict[str, list[str]] = {}
     for label in labels:
         groups.setdefault(looks_like(label), []).append(label)
-    alike = [ascii(label) for group in groups.values() if len(group) > 1 for label in group]
-    yield "alike", alike, "labels look like another one of these"
+    lookalikes = [ascii(label) for group in groups.values() if len(group) > 1 for label in group]
+    yield "alike", lookalikes, "labels look like another one of these"

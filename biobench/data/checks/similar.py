@@ -21,13 +21,13 @@ def normalised(text: str) -> str:
 
 def same(left: Sequence[str], right: Sequence[str]) -> list[int]:
     """Places of texts in `left` that also stand in `right`; empty ones aside."""
-    known = {normalised(text) for text in right} - {""}
-    return [i for i, text in enumerate(left) if normalised(text) in known]
+    texts = {normalised(text) for text in right} - {""}
+    return [i for i, text in enumerate(left) if normalised(text) in texts]
 
 
-def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[int]:
+def near(left: Sequence[str], right: Sequence[str]) -> list[int]:
     """Places of texts in `left` whose words and those of a text in `right` have a Jaccard
-    similarity of `threshold`.
+    similarity of 0.8.
     """
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
@@ -39,12 +39,12 @@ def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) 
         [*left, *right]
     )
     ours, theirs = (vectorizer.transform(side) for side in sides)
-    sizes, others = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
-    columns, places = theirs.T.tocsr(), list[int]()
+    sizes, their_sizes = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
+    columns, rows_found = theirs.T.tocsr(), list[int]()
     for begin in range(0, len(left), _ROWS):
         rows = slice(begin, begin + _ROWS)
         shared = (ours[rows] @ columns).toarray()
-        alike = shared >= threshold * (sizes[rows, None] + others - shared)
-        alike &= (sizes[rows, None] >= _FEWEST) & (others >= _FEWEST)
-        places += (begin + np.flatnonzero(alike.any(axis=1))).tolist()
-    return places
+        is_near = shared >= JACCARD * (sizes[rows, None] + their_sizes - shared)
+        is_near &= (sizes[rows, None] >= _FEWEST) & (their_sizes >= _FEWEST)
+        rows_found += (begin + np.flatnonzero(is_near.any(axis=1))).tolist()
+    return rows_found

@@ -17,13 +17,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.kind import KINDS
 from biobench.schema.strict import Strict, suggest
 from biobench.schema.task import TaskSpec
+
+FilesByRole = dict[str, list[Path]]
+"""Files by split, or by `all`, `texts` or `labels`."""
+LabelMap = dict[str, str | None]
+"""Label in the file to label of the task; null drops it. Unnamed ones stay."""
 
 
 class ReaderOptions(Strict):
@@ -47,13 +52,13 @@ class Request(Generic[O_co]):
     """
 
     options: O_co
-    files: dict[str, list[Path]]
+    files: FilesByRole
     spec: TaskSpec
     redact: bool = False
     """True for data under an agreement: no value from a file may stand in a message."""
     any_label: bool = False
     """True where the labels that are read are replaced afterwards."""
-    original: dict[str, list[Path]] = field(default_factory=dict)
+    original: FilesByRole = field(default_factory=dict)
     """Files of the second release, for readers that project from it."""
 
     def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
@@ -146,11 +151,9 @@ class FileLine:
         Data under an agreement are not quoted: where a header is missing, its place is taken by the
         first row.
         """
-        return (
-            "check the names in the spec and in the file"
-            if self.request.redact
-            else suggest(name, known)
-        )
+        if self.request.redact:
+            return "check the names in the spec and in the file"
+        return suggest(name, known)
 
     def number(self, text: str) -> int:
         """The number that decimal digits write. Raises DataFormatError for more than 18, which
@@ -195,7 +198,7 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
     """Register the decorated function as the reader of the format that `options.format` names."""
 
     def decorate(function: ReadFunction) -> ReadFunction:
-        name = str(options.model_fields["format"].annotation.__args__[0])  # type: ignore[union-attr]
+        name = str(get_args(options.model_fields["format"].annotation)[0])
         if name in REGISTRY:
             raise ValueError(f"two readers are called '{name}'")
         REGISTRY[name] = Reader(name, options, function)
@@ -231,8 +234,7 @@ class DocumentNames:
         if self._policy == "split_and_name":
             return document_id, document_id
         self._times[document_id] += 1
-        return (
-            document_id
-            if self._times[document_id] == 1
-            else f"{document_id}#{self._times[document_id]}"
-        ), name
+        times = self._times[document_id]
+        if times > 1:
+            document_id = f"{document_id}#{times}"
+        return document_id, name

@@ -7,7 +7,6 @@ is not.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import json
@@ -36,15 +35,12 @@ def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> st
     Raises DataFormatError for UTF-16 and UTF-32, for files that hold no text, and naming the line
     of the first NUL, and of the first byte that is not UTF-8 (unless errors="replace").
     """
-    for magic, (what, hint) in NO_TEXT.items() if line == 1 else ():
-        if raw.startswith(magic):
-            raise DataFormatError(what, hint=hint, file=path, line=1)
-    if line == 1 and raw.startswith(
-        (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-    ):
-        raise DataFormatError(
-            "is UTF-16 or UTF-32", hint="save the file as UTF-8", file=path, line=1
-        )
+    encoding = "utf-8"
+    if line == 1:
+        encoding = "utf-8-sig"
+        for magic, (message, hint) in NO_TEXT.items():
+            if raw.startswith(magic):
+                raise DataFormatError(message, hint=hint, file=path, line=1)
     nul = raw.find(b"\0")
     if nul >= 0:
         hint = "no text has one: remove it, or save the file as UTF-8 where it is UTF-16"
@@ -52,13 +48,12 @@ def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> st
             "a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul)
         )
     try:
-        return raw.decode("utf-8-sig" if line == 1 else "utf-8", errors=errors)
+        return raw.decode(encoding, errors=errors)
     except UnicodeDecodeError as error:
-        what = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        location = line + raw.count(b"\n", 0, error.start)
-        raise DataFormatError(
-            what, hint="save the file as UTF-8", file=path, line=location
-        ) from None
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        line += raw.count(b"\n", 0, error.start)
+        hint = "save the file as UTF-8"
+        raise DataFormatError(message, hint=hint, file=path, line=line) from None
 
 
 def unreadable(path: Path, error: OSError) -> DataFormatError:
@@ -191,6 +186,11 @@ def missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+def items_of(value: Any) -> list[Any]:
+    """The items of a list; what is no list is the only one."""
+    return value if isinstance(value, list) else [value]
+
+
 @dataclass(slots=True)
 class DataRow:
     """A JSON object or a row of a parquet table, with what it is called in messages."""
@@ -238,7 +238,7 @@ class DataRow:
             raise self.bad(
                 f"the {self.noun}'s {what} are not a list", f"field '{name}' must hold lists"
             )
-        items: list[Any] = value if isinstance(value, list) else [value]
+        items = items_of(value)
         if any(missing(item) for item in items):
             hint = f"take it out of the list in field '{name}', or remove the {self.noun}"
             raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
@@ -305,27 +305,34 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
 
 
 def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, or number of the object in its file; object)."""
     if layout == "lines":
-        for line, text in read_lines(location.path):
-            if text.strip():
-                item = parse_json(location.at(line), text, "one object a line", one=True)
-                if not isinstance(item, dict):
-                    raise location.at(line).bad("is not an object: {}", "one object a line", text)
-                yield line, item
-        return
-    items = parse_json(
-        location, read_text(location.path), "repair the file", _Pairs if layout == "keyed" else None
-    )
+        return _object_lines(location)
+    text = read_text(location.path)
     if layout == "keyed":
-        if not isinstance(items, _Pairs) or not all(
-            isinstance(value, _Pairs) for _, value in items
-        ):
-            raise location.bad(
-                "is not an object of objects", "set `reader.layout: list` for a list"
-            )
-        items = [{**dict(value), KEY: key} for key, value in items]
+        return enumerate(_keyed_objects(location, text), start=1)
+    items = parse_json(location, text, "repair the file")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise location.bad(
-            "is not a list of objects", "set `reader.layout: lines` for one object a line"
-        )
-    yield from enumerate(items, start=1)
+        hint = "set `reader.layout: lines` for one object a line"
+        raise location.bad("is not a list of objects", hint)
+    return enumerate(items, start=1)
+
+
+def _object_lines(location: FileLine) -> Iterator[tuple[int, dict[str, Any]]]:
+    hint = "one object a line"
+    for line, text in read_lines(location.path):
+        if not text.strip():
+            continue
+        item = parse_json(location.at(line), text, hint, one=True)
+        if not isinstance(item, dict):
+            raise location.at(line).bad("is not an object: {}", hint, text)
+        yield line, item
+
+
+def _keyed_objects(location: FileLine, text: str) -> list[dict[str, Any]]:
+    """The objects, each with its key, one that stands twice included."""
+    items = parse_json(location, text, "repair the file", _Pairs)
+    if not isinstance(items, _Pairs) or not all(isinstance(item, _Pairs) for _, item in items):
+        hint = "set `reader.layout: list` for a list"
+        raise location.bad("is not an object of objects", hint)
+    return [{**dict(item), KEY: key} for key, item in items]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
@@ -94,37 +95,45 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
         raise DataFormatError(
             "format 'csv_join' needs a list of labels", hint="list the columns under `labels`"
         )
-    flags = [name for name in (*names, options.none) if name is not None]
-    rows: list[tuple[str, str, tuple[str, ...], FileLine]] = []
-    for labels in tables:
-        for location, row in table(labels, "comma", [options.key, options.group, *flags]):
-            values = {name: cell.strip() for name, cell in row.items()}
-            for name in flags:
-                if values[name] not in ("0", "1"):
-                    raise location.bad(
-                        f"column '{name}' holds {{}}", "flags are 0 or 1", values[name]
-                    )
-            flagged = tuple(name for name in names if values[name] == "1")
-            if options.none is None or values[options.none] == "0" or not flagged:
-                rows.append((_key(values[options.key]), values[options.group], flagged, location))
-    wanted = {key for key, *_ in rows}
+    rows = [row for labels in tables for row in _flag_rows(options, names, labels)]
+    texts_by_key = _needed_texts(options, texts, {row.id for row in rows})
+    numbers: Counter[str] = Counter()
+    for row in rows:
+        if row.id in texts_by_key:
+            numbers[row.id] += 1
+            yield replace(row, id=f"{row.id}-{numbers[row.id]}", text=texts_by_key[row.id])
+
+
+def _flag_rows(options: CsvJoinOptions, names: list[str], labels: FileLine) -> Iterator[Document]:
+    """The rows of a labels table that do not contradict themselves: the key as the id, no text."""
+    flags = list(names)
+    if options.none is not None:
+        flags.append(options.none)
+    for location, row in table(labels, "comma", [options.key, options.group, *flags]):
+        values = {name: cell.strip() for name, cell in row.items()}
+        for name in flags:
+            if values[name] not in ("0", "1"):
+                message = f"column '{name}' holds {{}}"
+                raise location.bad(message, "flags are 0 or 1", values[name])
+        flagged = tuple(name for name in names if values[name] == "1")
+        says_none = options.none is not None and values[options.none] == "1"
+        if not (says_none and flagged):
+            key = _key(values[options.key])
+            yield location.document(key, "", values[options.group], labels=flagged)
+
+
+def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]) -> dict[str, str]:
+    """Key to text, of those of the keys that have one. Raises DataFormatError where none has."""
     texts_by_key: dict[str, str] = {}
-    for text in texts:
-        for _, row in table(text, "comma", [options.key, options.text], strict=False):
-            key, content = _key(row[options.key]), row[options.text].strip()
-            if key in wanted and content:
-                texts_by_key[key] = content
+    for start in texts:
+        for _, row in table(start, "comma", [options.key, options.text], strict=False):
+            key, text = _key(row[options.key]), row[options.text].strip()
+            if key in keys and text:
+                texts_by_key[key] = text
     if not texts_by_key:
-        raise (
-            texts[0]
-            .at(None)
-            .bad(f"no '{options.key}' of the labels table is in the texts", "check the pair")
-        )
-    seen: Counter[str] = Counter()
-    for key, group, flagged, location in rows:
-        if key in texts_by_key:
-            seen[key] += 1
-            yield location.document(f"{key}-{seen[key]}", texts_by_key[key], group, labels=flagged)
+        message = f"no '{options.key}' of the labels table is in the texts"
+        raise texts[0].at(None).bad(message, "check the pair")
+    return texts_by_key
 
 
 def _key(value: str) -> str:
@@ -180,11 +189,9 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
                 raise location.bad("split {} is not known", "train, dev or test", row["split"])
             location.split = _SPLITS[row["split"]]
             text = f"{options.question_word} {question}"
-            answer = (
-                texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
-                if document_id.endswith("_q")
-                else ""
-            )
+            answer = ""
+            if document_id.endswith("_q"):
+                answer = texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
             yield location.document(document_id, text, labels=codes)
@@ -259,8 +266,8 @@ def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) ->
         )
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
         names = [
-            part.split(options.level, 1)[0].strip()
-            for part in segment.strip().split(options.joined_by)
+            label.split(options.level, 1)[0].strip()
+            for label in segment.strip().split(options.joined_by)
         ]
         names = [
             name.lower() if options.lower else name

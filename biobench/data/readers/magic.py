@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+
 _UNPACK = "unpack it first"
+_UTF16 = ("is UTF-16 or UTF-32", "save the file as UTF-8")
 NO_TEXT = {
     b"\x1f\x8b": ("is compressed (gzip), no text", "unpack it first: gunzip FILE"),
     b"PK\x03\x04": (
@@ -18,5 +21,8 @@ NO_TEXT = {
     b"PAR1": ("is a parquet table, no text", "use `reader: {format: parquet, ...}`"),
     b"\xff\xff\xff\xff": ("is an Arrow table, no text", "use `reader: {format: parquet, ...}`"),
     b"SQLite format 3": ("is a database, no text", "export the table as CSV in UTF-8"),
+    codecs.BOM_UTF16_LE: _UTF16,
+    codecs.BOM_UTF16_BE: _UTF16,
+    codecs.BOM_UTF32_BE: _UTF16,
 }
 """First bytes of files that people take for text, what they are, and what to do."""

@@ -41,16 +41,16 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
         spans = sorted(
             {Span(a, b, location.label(types[name])) for name, a, b in layers if name in types}
         )
-        whole = location.document(location.path.stem, text, spans=tuple(spans))
+        document = location.document(location.path.stem, text, spans=tuple(spans))
         if not request.options.sentences:
-            yield whole
+            yield document
             continue
         sentences = dict.fromkeys(
             (a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip()
         )
         yield from units(
-            whole,
-            ((a, b, f"{whole.id}/{number}") for number, (a, b) in enumerate(sentences, start=1)),
+            document,
+            ((a, b, f"{document.id}/{number}") for number, (a, b) in enumerate(sentences, start=1)),
         )
 
 
@@ -75,13 +75,13 @@ def _layers(location: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
         begin, end = element.get("begin", ""), element.get("end", "")
         if not begin.isdecimal() or not end.isdecimal():
             continue
-        first, last = (_character(location.number(unit), pairs) for unit in (begin, end))
-        if first is None or last is None or not first <= last <= len(text):
+        start, stop = (_character(location.number(unit), pairs) for unit in (begin, end))
+        if start is None or stop is None or not start <= stop <= len(text):
             raise location.bad(
                 f"element {name} {begin}-{end} leaves the text", "the file is damaged"
             )
-        if first < last:
-            layers.append((name, first, last))
+        if start < stop:
+            layers.append((name, start, stop))
     return text, layers
 
 
@@ -89,8 +89,8 @@ def _character(unit: int, pairs: list[int]) -> int | None:
     """UTF-16 offset to character offset; None inside a character. pairs: where those of two units
     begin.
     """
-    before = bisect_left(pairs, unit)
-    return None if before and pairs[before - 1] == unit - 1 else unit - before
+    pairs_before = bisect_left(pairs, unit)
+    return None if pairs_before and pairs[pairs_before - 1] == unit - 1 else unit - pairs_before
 
 
 class MantraOptions(ReaderOptions):

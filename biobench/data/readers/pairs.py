@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from string import ascii_lowercase
+from typing import Any, Literal, NamedTuple
+from xml.etree.ElementTree import Element
 
 from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
 from biobench.data.readers.files import (
     DataRow,
     Separator,
+    items_of,
     json_rows,
     missing,
     parse_json,
@@ -50,29 +53,29 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
             raise DataFormatError(
                 f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences"
             )
-        rows, texts = (FileLine(request, split, path) for path in paths)
-        sentences = parse_json(texts, read_text(texts.path), "repair the file")
-        if not isinstance(sentences, dict) or not all(
-            isinstance(text, str) for text in sentences.values()
-        ):
-            raise texts.bad("is not an object of texts by id", "check `files`")
-        for location, row in table(
-            rows, options.separator, [options.first, options.second, options.value]
-        ):
-            ids, pair = [row[name].strip() for name in (options.first, options.second)], []
-            for sentence_id in ids:
+        pairs, texts = (FileLine(request, split, path) for path in paths)
+        sentences = _sentences(texts)
+        columns = [options.first, options.second, options.value]
+        for location, row in table(pairs, options.separator, columns):
+            first_id, second_id, value = (row[column].strip() for column in columns)
+            pair = []
+            for sentence_id in (first_id, second_id):
                 key = "_".join(sentence_id.split("_")[: options.id_parts])
                 if key not in sentences:
-                    raise location.bad(
-                        "sentence {} is not there",
-                        f"{texts.path.name} has no such key",
-                        sentence_id,
-                    )
+                    hint = f"{texts.path.name} has no such key"
+                    raise location.bad("sentence {} is not there", hint, sentence_id)
                 pair.append(sentences[key].strip())
-            both, value = "|".join(ids), row[options.value].strip()
-            yield location.document(
-                f"{split}/{both}", pair[1], both, query=pair[0], labels=(value,)
-            )
+            group = f"{first_id}|{second_id}"
+            query, text = pair
+            yield location.document(f"{split}/{group}", text, group, query=query, labels=(value,))
+
+
+def _sentences(location: FileLine) -> dict[str, str]:
+    """Id to text. Raises DataFormatError."""
+    sentences = parse_json(location, read_text(location.path), "repair the file")
+    if isinstance(sentences, dict) and all(isinstance(text, str) for text in sentences.values()):
+        return sentences
+    raise location.bad("is not an object of texts by id", "check `files`")
 
 
 class DeftOptions(ReaderOptions):
@@ -85,6 +88,19 @@ class DeftOptions(ReaderOptions):
     """
 
 
+class _Form(NamedTuple):
+    """The elements of a task: their name, their attribute with the answer, how many `cible` each
+    has.
+    """
+
+    element: str
+    answer: str
+    targets: int
+
+
+_FORMS = {1: _Form("paire", "moy", 1), 2: _Form("ensemble", "cible", 3)}
+
+
 @reader(DeftOptions)
 def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
     """Pairs, or a sentence with its three candidates as pieces. Ids are the file's; those of -1 and
@@ -92,40 +108,42 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
 
     Order: that of the elements.
     """
-    tag, name, wanted = (
-        ("paire", "moy", 1) if request.options.task == 1 else ("ensemble", "cible", 3)
-    )
+    form = _FORMS[request.options.task]
     for location in request.places():
-        elements, nowhere = list(parse_xml(location).iter(tag)), location.at(None)
+        elements = list(parse_xml(location).iter(form.element))
         if not elements:
-            raise location.bad(f"has no element '{tag}'", "check reader.task and `files`")
+            message = f"has no element '{form.element}'"
+            raise location.bad(message, "check reader.task and `files`")
         for element in elements:
             number = (element.get("id") or "").strip()
             try:
-                if int(number) <= -1:
-                    continue
+                skipped = int(number) <= -1
             except ValueError:
-                raise nowhere.bad("id {} is not a number", "repair the element", number) from None
-            targets = [" ".join((t.text or "").split()) for t in element.findall("cible")]
-            source = " ".join((element.findtext("source") or "").split())
-            if not source or len(targets) != wanted or not all(targets):
-                message = f"element {{}} has not one source and {wanted} cible with text"
-                raise nowhere.bad(message, "repair the element", number)
-            answer = element.get(name)
-            if answer is None:
-                raise nowhere.bad(
-                    f"element {{}} has no {name}", "take the files with answers", number
-                )
-            text, pieces = targets[0], tuple[tuple[int, int], ...]()
-            if wanted == 3:
-                answer = location.label(answer.strip())
-                text, pieces = joined(
-                    [f"({i}) {target}" for i, target in enumerate(targets, start=1)]
-                )
-            document_id = f"{location.prefix}-{number}"
-            yield location.document(
-                document_id, text, query=source, pieces=pieces, labels=(answer.strip(),)
-            )
+                message = "id {} is not a number"
+                raise location.at(None).bad(message, "repair the element", number) from None
+            if not skipped:
+                yield _deft_document(location, form, element, number)
+
+
+def _deft_document(location: FileLine, form: _Form, element: Element, number: str) -> Document:
+    """Raises DataFormatError for an element without its texts or its answer."""
+    nowhere = location.at(None)
+    targets = [" ".join((target.text or "").split()) for target in element.findall("cible")]
+    source = " ".join((element.findtext("source") or "").split())
+    if not source or len(targets) != form.targets or not all(targets):
+        message = f"element {{}} has not one source and {form.targets} cible with text"
+        raise nowhere.bad(message, "repair the element", number)
+    answer = element.get(form.answer)
+    if answer is None:
+        raise nowhere.bad(
+            f"element {{}} has no {form.answer}", "take the files with answers", number
+        )
+    answer, document_id = answer.strip(), f"{location.prefix}-{number}"
+    if form.targets == 1:
+        return location.document(document_id, targets[0], query=source, labels=(answer,))
+    labels = (location.label(answer),)
+    text, pieces = joined([f"({i}) {target}" for i, target in enumerate(targets, start=1)])
+    return location.document(document_id, text, query=source, pieces=pieces, labels=labels)
 
 
 def joined(texts: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -188,30 +206,33 @@ def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     """Option name to text, in the order of the task's labels."""
     labels = row.location.request.spec.labels
-    named = options.target == "options" and isinstance(labels, list)
-    names = (
-        list(labels)
-        if named and isinstance(labels, list)
-        else [chr(ord("a") + i) for i in range(26)]
-    )
+    names, are_labels = list(ascii_lowercase), False
+    if options.target == "options" and isinstance(labels, list):
+        names, are_labels = labels, True
     if isinstance(options.options, list):
-        pairs = [
-            (name, row.values.get(field))
-            for name, field in zip(names, options.options, strict=False)
-        ]
+        fields = dict(zip(names, options.options, strict=False))
+        values = {name: row.values.get(field) for name, field in fields.items()}
     else:
-        row.need(options.options)
-        content = row.values[options.options]
-        if not isinstance(content, dict):
-            raise row.bad(
-                f"field '{options.options}' holds no options", "a mapping of names to texts"
-            )
-        spelled = {str(name).casefold(): value for name, value in content.items()}
-        known = {name.casefold() for name in names}
-        for name in (name for name in spelled if name not in known):
+        values = _named_options(row, options.options, names)
+        if are_labels:
+            values = dict.fromkeys(names) | values
+    return {name: "" if missing(value) else str(value).strip() for name, value in values.items()}
+
+
+def _named_options(row: DataRow, field: str, names: Sequence[str]) -> dict[str, Any]:
+    """Those of the names that the field's mapping has, in any case, with its values. Raises
+    DataFormatError for another.
+    """
+    row.need(field)
+    content = row.values[field]
+    if not isinstance(content, dict):
+        raise row.bad(f"field '{field}' holds no options", "a mapping of names to texts")
+    values = {str(name).casefold(): value for name, value in content.items()}
+    folded = {name: name.casefold() for name in names}
+    for name in values:
+        if name not in folded.values():
             raise row.bad("option {} is not a label of the task", suggest(name, names), name)
-        pairs = [(name, spelled.get(name.casefold())) for name in names if named or name in spelled]
-    return {name: "" if missing(value) else str(value).strip() for name, value in pairs}
+    return {name: values[key] for name, key in folded.items() if key in values}
 
 
 def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list[str]:
@@ -219,23 +240,24 @@ def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list
     names none.
     """
     value = row.values[options.right]
+    answers = [] if missing(value) else items_of(value)
     names, right = list(texts), set()
-    for one in value if isinstance(value, list) else [] if missing(value) else [value]:
-        name = str(one).strip()
-        if options.right_is == "name":
-            location = next((n for n in names if n.casefold() == name.casefold()), None)
-        else:
-            number = (
-                int(name) - (options.right_is == "from_one")
-                if re.fullmatch(r"\d{1,9}", name)
-                else -1
-            )
-            location = names[number] if 0 <= number < len(names) else None
-        if location is None:
-            raise row.bad(
-                "the answer {} is none of the options",
-                "check `reader.right_is`, or repair the answer",
-                name,
-            )
-        right.add(location)
+    for answer in answers:
+        name = _option(options, names, str(answer).strip())
+        if name is None:
+            hint = "check `reader.right_is`, or repair the answer"
+            raise row.bad("the answer {} is none of the options", hint, str(answer).strip())
+        right.add(name)
     return [name for name in names if name in right]
+
+
+def _option(options: ChoicesOptions, names: list[str], answer: str) -> str | None:
+    """The name of the option that an answer means; None where it means none."""
+    if options.right_is == "name":
+        return next((name for name in names if name.casefold() == answer.casefold()), None)
+    if not re.fullmatch(r"\d{1,9}", answer):
+        return None
+    number = int(answer)
+    if options.right_is == "from_one":
+        number -= 1
+    return names[number] if 0 <= number < len(names) else None

@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Literal
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.pubtator import parse_pubtator
 from biobench.data.readers.standoff import Mention, RawDocument, squeezed
-from biobench.data.readers.tokens import IobOptions, read_iob
+from biobench.data.readers.tokens import IobOptions, mention_tags, read_iob
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
@@ -34,7 +34,7 @@ class ProjectedOptions(ReaderOptions):
     decode: Mode = "strict"
     original: Literal["pubtator", "brat"]
     take: Literal["ids", "ids_and_types"]
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Type in the original to label of the task (ids_and_types), or in the token file (ids)."""
 
 
@@ -62,20 +62,18 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
             raise DataFormatError(
                 f"original.files has no '{split}'", hint="name one file per split"
             )
-        part = Request(
+        split_request = Request(
             tokens, {split: request.files[split]}, request.spec, request.redact, any_label=typed
         )
         originals: list[RawDocument] = []
         for file in request.original[split]:
             location = FileLine(request, split, file)
-            raws = (
-                parse_pubtator(location)
-                if options.original == "pubtator"
-                else [parse_brat(location)]
-            )
-            originals += [raw for raw in raws if raw is not None]
+            if options.original == "pubtator":
+                originals += parse_pubtator(location)
+            elif (raw := parse_brat(location)) is not None:
+                originals.append(raw)
         yield from _project(
-            options, list(read_iob(part)), originals, FileLine(request, split, path, None)
+            options, list(read_iob(split_request)), originals, FileLine(request, split, path, None)
         )
 
 
@@ -152,7 +150,7 @@ def _document(
                     raise location.at(_line(sentence)).bad(
                         message, "the two releases must be one version", entity
                     )
-                tags[i:j] = [f"B-{label}", *[f"I-{label}"] * (j - i - 1)]
+                tags[i:j] = mention_tags(label, j - i)
             named = replace(
                 named, tags=tuple(tags), spans=tags_to_spans(tags, sentence.tokens, options.decode)
             )

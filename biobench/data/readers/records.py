@@ -11,7 +11,7 @@ from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
-from biobench.data.readers.tokens import tagged
+from biobench.data.readers.tokens import mention_tags, tagged
 from biobench.schema.document import Document
 from biobench.schema.tags import Mode, Tagging
 
@@ -78,9 +78,12 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
         words: list[str] = []
         tags: list[str] = []
         for piece, label in _aligned(options, record.body, counterpart):
-            for n, word in enumerate(piece.split()):
-                words.append(word)
-                tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
+            hidden = piece.split()
+            words += hidden
+            if label is None:
+                tags += ["O"] * len(hidden)
+            elif hidden:
+                tags += mention_tags(label, len(hidden))
         content = tagged(words, tags, Tagging(decode=options.decode))
         yield counterpart.location.document(
             f"{record.patient}-{record.note}", group=record.patient, **content
@@ -112,8 +115,8 @@ def _aligned(
     ones from the text.
     """
     joined, hint = options.adjacent == "joined", "the pair must agree"
-    parts = _MASK.split(counterpart.body)
-    plain, masks = parts[0::2], parts[1::2]
+    pieces = _MASK.split(counterpart.body)
+    plain, masks = pieces[0::2], pieces[1::2]
     pointer = len(plain[0])
     if not body.startswith(plain[0]):
         raise counterpart.location.bad("the masked note does not begin like its text", hint)
@@ -124,19 +127,19 @@ def _aligned(
         if joined:
             while i + 1 < len(masks) and not plain[i + 1].strip():
                 i += 1
-        after = plain[i + 1]
+        plain_text = plain[i + 1]
         # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before
         # another mask.
         end = len(body)
-        if after and not (joined and i + 1 == len(masks) and not after.strip()):
-            end = body.find(after, pointer)
+        if plain_text and not (joined and i + 1 == len(masks) and not plain_text.strip()):
+            end = body.find(plain_text, pointer)
             if end < 0:
                 if joined or pointer < len(body):
                     raise counterpart.location.bad("the masked note departs from its text", hint)
                 end = len(body)
         yield body[pointer:end], label
-        yield after, None
-        pointer = min(end + len(after), len(body))
+        yield plain_text, None
+        pointer = min(end + len(plain_text), len(body))
         i += 1
 
 

@@ -75,13 +75,13 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
     the genes as in the entities' table.
     """
     for split in ("train", "validation", "test"):
-        places = [FileLine(request, split, path) for path in request.files.get(split, [])]
-        if len(places) != 3:
-            message = f"files.{split} names {len(places)} files"
+        tables = [FileLine(request, split, path) for path in request.files.get(split, [])]
+        if len(tables) != 3:
+            message = f"files.{split} names {len(tables)} files"
             raise DataFormatError(
                 message, hint="abstracts, entities and gold standard, in this order"
             )
-        for abstract in _abstracts(*places):
+        for abstract in _abstracts(*tables):
             yield from _pairs(request.options, abstract)
 
 
@@ -110,7 +110,8 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
                 "relation {} names no entity", "the tables do not fit", f"{first} {second}"
             )
         labels = abstract.gold.setdefault(pair, [])
-        labels += [label] if label not in labels else []
+        if label not in labels:
+            labels.append(label)
     return list(abstracts.values())
 
 
@@ -127,8 +128,8 @@ def _rows(location: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str
 
 _END = re.compile(r"[.?!][)\]\"']*\s+(?=[A-Z0-9(\[\"'<])")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|vs|cf|al|Figs?|Nos?|Dr|St|ca|approx|resp|spp?|subsp|var|min|max|Inc|Ltd|Co|i\.p|i\.v|s\.c|p\.o"
-    r"|i\.c\.v)|\b[A-Z])\.$"
+    r"(?:\b(?:e\.g|i\.e|vs|cf|al|Figs?|Nos?|Dr|St|ca|approx|resp|spp?|subsp|var|min|max|Inc|Ltd|Co"
+    r"|i\.p|i\.v|s\.c|p\.o|i\.c\.v)|\b[A-Z])\.$"
 )
 
 
@@ -208,8 +209,8 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                     raise nowhere.bad(
                         "pair {} names no entity of its sentence", "repair the file", pair_id
                     )
-                shown = masked(re.sub(r"[\n\t\r]", " ", text), first, second, options.both)
-                yield location.document(pair_id, shown.strip(), group, labels=(label,))
+                masked_text = masked(re.sub(r"[\n\t\r]", " ", text), first, second, options.both)
+                yield location.document(pair_id, masked_text.strip(), group, labels=(label,))
 
 
 def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import (
     KEY,
     Layout,
     Separator,
     delimited,
+    items_of,
     json_rows,
     missing,
 )
@@ -60,7 +61,7 @@ class TsvOptions(ReaderOptions):
     columns: Columns
     split_layout: dict[str, ColumnLayout] = {}
     """Splits whose files are laid out differently."""
-    label_map: dict[str, str | None] = {}
+    label_map: LabelMap = {}
     """Label in the file to label of the task; null means no label. Unnamed labels stay."""
     label_separator: str | None = None
     """multi-label: stands between several labels of one row."""
@@ -75,93 +76,87 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
     Order: that of the rows.
     """
     options = request.options
+    shared_layout = ColumnLayout(header=options.header, columns=options.columns)
     numbers: Counter[str] = Counter()
     for start in request.places():
-        layout = options.split_layout.get(
-            start.split, ColumnLayout(header=options.header, columns=options.columns)
-        )
-        width, where, label_at = 0, dict[str, int](), list[int]()
+        layout = options.split_layout.get(start.split, shared_layout)
+        width, positions = 0, dict[str, list[int]]()
         for location, row in delimited(start, options.separator, quoting=options.quoting):
             if width == 0:
-                width, named = len(row), layout.columns.model_dump(exclude_none=True)
-                labels = named.pop("label")
-                where = {
-                    role: _position(location, layout, role, column, row)
-                    for role, column in named.items()
-                }
-                several = isinstance(labels, list)
-                label_at = [
-                    _position(location, layout, "label", c, row)
-                    for c in (labels if several else [labels])
-                ]
+                width, positions = len(row), _positions(location, layout, row)
                 if layout.header:
                     continue
             if len(row) != width:
                 message = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                raise location.bad(
-                    message,
-                    "repair the row, or check `reader.separator` and `reader.quoting`",
-                    row[0],
-                )
+                hint = "repair the row, or check `reader.separator` and `reader.quoting`"
+                raise location.bad(message, hint, row[0])
             numbers[location.prefix] += 1
-            cells = {role: row[position] for role, position in where.items()}
-            label = (
-                _mean(location, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
-            )
-            parts = _parted([label], options.label_separator)
+            cells = {role: row[columns[0]] for role, columns in positions.items()}
+            label = cells["label"].strip()
+            if isinstance(layout.columns.label, list):
+                label = _mean(location, [row[column] for column in positions["label"]])
+            names = _parted([label], options.label_separator)
             id = cells.get("id", f"{location.prefix}-{numbers[location.prefix]}")
             group = cells.get("group", id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
             content = {
                 "query": cells.get("first", "").strip(),
-                "labels": _mapped(location, parts, options.label_map),
+                "labels": _mapped(location, names, options.label_map),
                 "remarks": _quoted_lines(location, row),
             }
             yield location.document(id, cells["text"].strip(), group, **content)
 
 
+def _positions(location: FileLine, layout: ColumnLayout, row: list[str]) -> dict[str, list[int]]:
+    """Role to the numbers of its columns, of which a label may have several."""
+    columns = layout.columns.model_dump(exclude_none=True)
+    columns["label"] = columns.pop("label")  # the last to be looked for
+    return {
+        role: [_position(location, layout, role, column, row) for column in items_of(named)]
+        for role, named in columns.items()
+    }
+
+
 def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
     """The lines of a row whose quoted field goes on over several."""
-    first, breaks = location.line or 1, sum(cell.count("\n") for cell in row)
+    begin, breaks = location.line or 1, sum(cell.count("\n") for cell in row)
     if not breaks:
         return ()
-    return (Remark("quotes", f"{location.path.name} lines {first} to {first + breaks}"),)
+    return (Remark("quotes", f"{location.path.name} lines {begin} to {begin + breaks}"),)
 
 
 def _parted(names: list[str], separator: str | None) -> list[str]:
     """The names that stand between separators, without blanks around them and empty ones."""
     if separator is None:
         return names
-    return [part for name in names for p in name.split(separator) if (part := p.strip())]
+    return [stripped for name in names for p in name.split(separator) if (stripped := p.strip())]
 
 
-def _mapped(
-    location: FileLine, names: Iterable[str], label_map: dict[str, str | None]
-) -> tuple[str, ...]:
+def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
     labels = (location.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
 
 
 def _position(
-    location: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]
+    location: FileLine, layout: ColumnLayout, role: str, column: str | int, row: list[str]
 ) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
     if isinstance(column, int):
-        if not 0 <= column < len(first):
+        if not 0 <= column < len(row):
             raise location.bad(
-                f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0"
+                f"has {len(row)} columns, none numbered {column} ({role})", "columns count from 0"
             )
         return column
     if not layout.header:
         raise location.bad(f"column '{column}' needs a header", "give the column's number")
-    if column not in first:
-        raise location.bad(f"the header has no column '{column}'", location.nearest(column, first))
-    if first.count(column) > 1:
-        message = f"the header has column '{column}' {first.count(column)} times"
+    if column not in row:
+        raise location.bad(f"the header has no column '{column}'", location.nearest(column, row))
+    if row.count(column) > 1:
+        message = f"the header has column '{column}' {row.count(column)} times"
         raise location.bad(message, f"give the number of the one that is meant, as in `{role}: 0`")
-    return first.index(column)
+    return row.index(column)
 
 
 def _mean(location: FileLine, cells: list[str]) -> str:
@@ -195,7 +190,7 @@ class JsonOptions(ReaderOptions):
     """Of a pair of texts the one that goes in before `text`."""
     label_key: Literal["whole", "first_word"] = "whole"
     """first_word: what stands before the first blank of the label text."""
-    label_map: dict[str, str | None] = {}
+    label_map: LabelMap = {}
     """Label in the file to label of the task; null means none. Unnamed labels stay."""
     label_separator: str | None = later(None)
     """multi-label: stands between several labels of one text."""
@@ -219,27 +214,34 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
     options = request.options
     for row in json_rows(request, options.layout):
         row.need(options.text, options.label, options.id, options.group, options.first)
-        text = row.values[options.text]
-        if isinstance(text, list) and all(isinstance(part, str) for part in text):
-            text = " ".join(part.strip() for part in text)
-        blank = not isinstance(text, str) or (options.blank_text == "refused" and not text.strip())
-        lacking = "label" if missing(row.values[options.label]) else "text" if blank else ""
-        if lacking and options.drop_missing:
+        text = _json_text(options, row.values[options.text])
+        unlabelled = missing(row.values[options.label])
+        if (text is None or unlabelled) and options.drop_missing:
             continue
-        if lacking:
-            raise row.bad(
-                f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`"
-            )
+        if text is None or unlabelled:
+            lacking = "label" if unlabelled else "text"
+            hint = "fill it in, or set `reader.drop_missing: true`"
+            raise row.bad(f"the object has no {lacking}", hint)
         names = _parted(row.labels(options.label, options.label_map), options.label_separator)
         id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
         group = row.text(options.group, "group", id)
-        first = row.text(options.first, "first text", "").strip()
-        if any(part in name for part in options.drop_containing for name in names):
+        query = row.text(options.first, "first text", "").strip()
+        if any(phrase in name for phrase in options.drop_containing for name in names):
             continue
         if options.label_key == "first_word":
             names = [name.strip().split(" ", 1)[0] for name in names]
         labels = _mapped(row.location, names, options.label_map)
-        yield row.location.document(id, text.strip(), group, query=first, labels=labels)
+        yield row.location.document(id, text, group, query=query, labels=labels)
+
+
+def _json_text(options: JsonOptions, value: Any) -> str | None:
+    """A text, or the texts of a list joined by blanks; None where there is none."""
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        value = " ".join(text.strip() for text in value)
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    return text if text or options.blank_text == "kept" else None
 
 
 class ParquetColumns(Strict):

@@ -12,6 +12,7 @@ from typing import Literal
 
 from biobench.data.checks import edges
 from biobench.data.readers.base import FileLine
+from biobench.data.readers.tokens import mention_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
@@ -20,6 +21,8 @@ _IDENTIFIER = re.compile(r"(?!-1$)[\w.:/-]*\d[\w.:/-]*")
 """A digit, and no more than what terminologies write beside it; -1 stands for no concept."""
 
 Fragments = tuple[tuple[int, int], ...]
+Places = Sequence[tuple[int, int]]
+"""Characters [start, end) of each."""
 Discontinuous = Literal["error", "hull", "first", "drop", "each"]
 """What a mention in several pieces becomes: its hull (first start to last end), its first piece,
 nothing, or a mention for each piece.
@@ -89,25 +92,23 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def check_surface(
-    location: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str
-) -> None:
+def check_surface(location: FileLine, text: str, fragments: Places, surface: str) -> None:
     """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
     space aside.
     """
-    shown = ";".join(f"{a}-{b}" for a, b in fragments)
+    offsets = ";".join(f"{a}-{b}" for a, b in fragments)
     hint = "offsets count characters (code points) from 0, the end is past the last"
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
         cause = edges.meant(text, fragments, surface) or "check offsets and text"
-        message = f"offsets {shown} leave the text (length {len(text)})"
+        message = f"offsets {offsets} leave the text (length {len(text)})"
         raise location.bad(message, f"{hint}; {cause}")
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
         cause = edges.meant(text, fragments, surface) or "is it the same text?"
-        raise location.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
+        raise location.bad(f"characters {offsets} are not {{}}", f"{hint}; {cause}", surface)
 
 
-def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
+def merge_fragments(fragments: Places, text: str) -> Fragments:
     """Fragments in order of position; neighbours with nothing but white space between them become
     one.
     """
@@ -122,7 +123,7 @@ def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragment
 
 def flat(
     location: FileLine,
-    fragments: Sequence[tuple[int, int]],
+    fragments: Places,
     text: str,
     policy: Discontinuous,
     label: str,
@@ -142,13 +143,13 @@ def flat(
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
 
 
-def tokenise(text: str, how: Tokeniser) -> tuple[tuple[int, int], ...]:
+def tokenise(text: str, how: Tokeniser) -> Fragments:
     """Character offsets of tokens."""
     return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[how], text))
 
 
 def mentions_to_tags(
-    spans: Sequence[Span], tokens: Sequence[tuple[int, int]], overlap: Overlap
+    spans: Sequence[Span], tokens: Places, overlap: Overlap
 ) -> tuple[list[str], list[Span | None]]:
     """(tags, the mention that each token's tag is of), for mentions in the file's order.
 
@@ -159,26 +160,38 @@ def mentions_to_tags(
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
-    ordered = list(spans) if overlap == "first" else sorted(spans, key=lambda s: s.start)
-    if overlap == "longest":
-        ordered.sort(key=lambda s: (s.start - s.end, s.start))
-    for span in ordered:
-        inside = [
-            k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end
-        ]
-        if overlap == "first":
-            inside = [
-                k for k, (start, end) in enumerate(tokens) if start < span.end and span.start < end
-            ]
-        if any(owners[k] is not None for k in inside):
-            if overlap == "error":
-                raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
-            if overlap != "last":
-                continue
-        for n, k in enumerate(inside):
-            tags[k] = f"{'B' if n == 0 else 'I'}-{span.label}"
-            owners[k] = span
+    for span in _in_turn(spans, overlap):
+        covered = _covered(span, tokens, touched=overlap == "first")
+        taken = any(owners[k] is not None for k in covered)
+        if taken and overlap == "error":
+            raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
+        if taken and overlap != "last":
+            continue
+        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=False):
+            tags[k], owners[k] = tag, span
     return tags, owners
+
+
+def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
+    """The mentions in the order in which they take tokens."""
+    if overlap == "first":
+        return list(spans)
+    if overlap == "longest":
+        return sorted(spans, key=lambda span: (span.start - span.end, span.start))
+    return sorted(spans, key=lambda span: span.start)
+
+
+def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
+    """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
+    covered: list[int] = []
+    for k, (start, end) in enumerate(tokens):
+        if touched:
+            inside = start < span.end and span.start < end
+        else:
+            inside = span.start <= start and end <= span.end
+        if inside:
+            covered.append(k)
+    return covered
 
 
 def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
@@ -189,9 +202,9 @@ def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode
     """
     tokens = tokenise(document.text, how)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
-    scored = {k for first, end, _ in decode_tags(tags, decode) for k in range(first, end)}
-    left = {owner for k, owner in enumerate(owners) if k in scored}
-    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in left)
+    scored = {k for begin, end, _ in decode_tags(tags, decode) for k in range(begin, end)}
+    scored_spans = {owner for k, owner in enumerate(owners) if k in scored}
+    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in scored_spans)
     spans = tags_to_spans(tags, tokens, decode)
     return replace(
         document,

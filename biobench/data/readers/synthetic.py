@@ -15,7 +15,7 @@ from pydantic import Field
 
 from biobench.core.packages import read_words
 from biobench.data.readers.base import ReaderOptions, Request, reader
-from biobench.data.readers.tokens import tagged
+from biobench.data.readers.tokens import mention_tags, tagged
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.tags import Tagging
@@ -128,11 +128,14 @@ def _fill(template: str, filled: Callable[[str], tuple[str, str]]) -> tuple[list
     """
     words: list[str] = []
     tags: list[str] = []
-    for part in template.split():
-        text, kind = filled(part.strip("{}")) if part.startswith("{") else (part, "")
+    for word in template.split():
+        text, kind = filled(word.strip("{}")) if word.startswith("{") else (word, "")
         drawn = text.split()
         words += drawn
-        tags += [f"B-{kind}", *[f"I-{kind}"] * (len(drawn) - 1)] if kind else ["O"] * len(drawn)
+        if kind:
+            tags += mention_tags(kind, len(drawn))
+        else:
+            tags += ["O"] * len(drawn)
     return words, tags
 
 
@@ -163,9 +166,9 @@ def _name(kind: str, split: str, language: str, rng: random.Random) -> str:
     """A drug, symptom or test of one of the split's conditions."""
     condition = _CONDITIONS[rng.randrange(*_APART[split])]
     side = ("en", "fr").index(language)
-    names = (
-        [condition["test"]]
-        if kind == "Test"
-        else condition["drugs" if kind == "Drug" else "symptoms"]
-    )
+    names = {
+        "Test": [condition["test"]],
+        "Drug": condition["drugs"],
+        "Symptom": condition["symptoms"],
+    }[kind]
     return str(rng.choice([name for name in names if name[0] not in _SEVERAL])[side])

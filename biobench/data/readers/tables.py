@@ -113,8 +113,8 @@ def _with_names(feature: Any, value: Any) -> Any:
     if value is None:
         return None
     if hasattr(feature, "names"):
-        known = isinstance(value, int) and 0 <= value < len(feature.names)
-        return feature.names[value] if known else None
+        is_index = isinstance(value, int) and 0 <= value < len(feature.names)
+        return feature.names[value] if is_index else None
     if isinstance(feature, dict):
         named = {name: _with_names(feature[name], item) for name, item in value.items()}
         return _transposed(named)

@@ -9,7 +9,15 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
+from biobench.data.readers.base import (
+    DocumentNames,
+    FileLine,
+    Ids,
+    LabelMap,
+    ReaderOptions,
+    Request,
+    reader,
+)
 from biobench.data.readers.files import DataRow, json_rows, read_lines
 from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
@@ -32,6 +40,11 @@ def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> st
     if letter != "O":
         location.mapped(name, tagging.types)
     return tag
+
+
+def mention_tags(label: str, size: int) -> list[str]:
+    """The IOB2 tags of a mention of so many tokens."""
+    return [f"B-{label}", *[f"I-{label}"] * (size - 1)]
 
 
 def tagged(words: Sequence[str], tags: Sequence[str], tagging: Tagging) -> dict[str, Any]:
@@ -68,7 +81,7 @@ class IobOptions(ReaderOptions):
     """
     ids: Ids = later("name")
     """A document's id by the name in its marker line: see `base.Ids`."""
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
     stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
     """
@@ -96,10 +109,8 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     """
     options, by_document = request.options, request.spec.unit == "document"
     tagging = tagging_of(options)
-    sentences, documents = (
-        Counter[str](),
-        Counter[str](),
-    )  # without a document, and without a name, of a split so far
+    # Of a split so far: sentences without a document, and documents without a name.
+    sentences, documents = Counter[str](), Counter[str]()
     names = DocumentNames(options.ids)
     for start in request.places():
         document, group, number, prefix = "", "", 0, start.prefix
@@ -110,12 +121,12 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
                 document, group = names.of(prefix, marker) if marker else (document, group)
                 number = 0
                 continue
-            places, words, tags = zip(*rows, strict=True)
+            lines, words, tags = zip(*rows, strict=True)
             if by_document and not document:
                 hint = (
                     "begin the file with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
                 )
-                raise places[0].bad(
+                raise lines[0].bad(
                     "has words without a document marker before them, and unit is 'document'", hint
                 )
             if document:
@@ -125,7 +136,7 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
                 sentences[prefix] += 1
                 document_id = f"{prefix}-{sentences[prefix]}"
             content = tagged(words, tags, tagging)
-            yield places[0].document(document_id, group=group or document_id, **content)
+            yield lines[0].document(document_id, group=group or document_id, **content)
 
 
 def _blocks(
@@ -213,7 +224,7 @@ class JsonTokensOptions(ReaderOptions):
     """Field that says what belongs together (a patient, an article); default: each object alone."""
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
     stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
     """
@@ -268,11 +279,9 @@ def tagged_row(
             f"repair the {row.noun}",
         )
     numbers = not names and any(isinstance(value, int) for value in values)
-    hint = (
-        "name their meanings in `reader.names`"
-        if numbers
-        else "check `reader.names` and `reader.scheme`"
-    )
+    hint = "check `reader.names` and `reader.scheme`"
+    if numbers:
+        hint = "name their meanings in `reader.names`"
     return words, [
         checked_tag(row.location, row.named(value, names), tagging, hint) for value in values
     ]

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request
+from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
 from biobench.schema.task import TaskSpec
+
+Options = dict[str, Any]
+"""Of a reader, as a spec writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class OpenSpec:
 class DataFiles:
     """The files of each split, or of `all`."""
 
-    files: dict[str, list[Path]]
+    files: FilesByRole
 
     @property
     def paths(self) -> list[Path]:
@@ -51,23 +54,19 @@ class DataFiles:
         """The beginning of each file."""
         return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
 
-    def part(self, location: FileLine) -> DataFiles:
-        """The corpus of one of its files."""
-        return DataFiles({location.split or "all": [location.path]})
-
 
 @dataclass(slots=True)
 class Proposal:
     """One way to read a corpus. type: of the task; reader: its options."""
 
     type: str
-    reader: dict[str, Any]
+    reader: Options
     unit: str = "sentence"
     columns: list[str] = field(default_factory=list)
     """Of the files, all of them."""
     read: Collection[str] = ()
     """Those that the reader reads."""
-    files: dict[str, list[Path]] | None = None
+    files: FilesByRole | None = None
     """Of each split those that the reader wants, in its order; None: all."""
     seen: list[str] = field(default_factory=list)
     """What the user should know of the guess, one line each."""

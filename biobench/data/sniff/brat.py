@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.standoff import merge_fragments
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
 
 
 def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
@@ -15,7 +13,7 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         path.with_suffix(".ann").is_file() for path in corpus.paths if path.suffix == ".txt"
     ):
         return []
-    reader: dict[str, Any] = {"format": "brat"}
+    reader: Options = {"format": "brat"}
     alone = mentions = in_pieces = repeated = 0
     for location in corpus.places():
         raw = parse_brat(location, "skip")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from biobench.data.sniff.base import Proposal, Wanted
+from biobench.data.readers.files import items_of
+from biobench.data.sniff.base import Options, Proposal, Wanted
 from biobench.data.sniff.table import Table
 
 
@@ -14,17 +15,20 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
         return []
     for options, values in table.filled.items():
         names = _option_names(values)
-        right = None if names is None else _right(table, options, names)
+        if names is None:
+            continue
+        right = _right(table, options, names)
         question = _question(table)
         if right is not None and question is not None:
-            reader: dict[str, Any] = {
+            reader: Options = {
                 "format": "choices",
                 "layout": table.reader["layout"],
                 "question": question,
                 "options": options,
                 "right": right,
             }
-            reader |= {"id": "id"} if "id" in table.filled else {}
+            if "id" in table.filled:
+                reader["id"] = "id"
             return [
                 Proposal(
                     "multiple_choice",
@@ -47,13 +51,11 @@ def _option_names(values: list[Any]) -> set[str] | None:
 
 def _right(table: Table, options: str, names: set[str]) -> str | None:
     """The column whose values are all names of options."""
+    folded = {name.casefold() for name in names}
     for column, values in table.filled.items():
-        lists = [value if isinstance(value, list) else [value] for value in values]
-        items = {item for items in lists for item in items if isinstance(item, str)}
-        others = any(not isinstance(item, str) for items in lists for item in items)
-        spelled = {item.casefold() for item in items}
-        known = {name.casefold() for name in names}
-        if column != options and spelled and not others and spelled <= known:
+        items = [item for value in values for item in items_of(value)]
+        are_names = all(isinstance(item, str) and item.casefold() in folded for item in items)
+        if column != options and items and are_names:
             return column
     return None
 
@@ -63,4 +65,4 @@ def _question(table: Table) -> str | None:
     for name in table.texts:
         if name.casefold() == "question":
             return name
-    return max(table.texts, key=lambda name: sum(map(len, table.filled[name])), default=None)
+    return table.longest_text

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, Separator, delimited
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
 from biobench.data.sniff.labelled import LABEL, labelled_rows
 from biobench.data.sniff.table import Table
 from biobench.errors import DataFormatError
@@ -21,24 +20,24 @@ Cells = list[str]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file's rows of the common width. names: of its columns, numbers where it has no header."""
+    """A file's rows of the common width. first: the cells of the first, with the header."""
 
     location: FileLine
     header: bool
-    names: list[str]
+    first: Cells
     rows: list[tuple[FileLine, Cells]]
 
     @property
     def numbered(self) -> bool:
         """Columns go by their numbers: there is no header, or it has a name twice."""
-        return not self.header or len(set(self.names)) < len(self.names)
+        return not self.header or len(set(self.first)) < len(self.first)
 
     @property
     def columns(self) -> list[str]:
         """What the columns go by."""
         if self.numbered:
-            return [str(number) for number in range(len(self.names))]
-        return self.names
+            return [str(number) for number in range(len(self.first))]
+        return self.first
 
     def data_rows(self, columns: Collection[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
@@ -55,18 +54,18 @@ def delimited_rows(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
 
     An unclosed quote is left to the reader: the file may be cut off.
     """
-    places = corpus.places()
-    separator = _separator(places[0])
+    starts = corpus.places()
+    separator = _separator(starts[0])
     if separator is None:
         return []
     ways = ["minimal"]
-    if _has_quotes(places) and not _unclosed(places, separator):
+    if _has_quotes(starts) and not _unclosed(starts, separator):
         ways.append("none")
     proposals: list[Proposal] = []
     refusals: list[DataFormatError] = []
     for quoting in ways:
         try:
-            proposals += _proposed(places, separator, quoting, wanted)
+            proposals += _proposed(starts, separator, quoting, wanted)
         except DataFormatError as error:
             refusals.append(error)
     if not proposals:
@@ -81,24 +80,23 @@ def _separator(location: FileLine) -> Separator | None:
     for name in names:
         widths = Counter(len(cells) for _, cells in delimited(location, name, strict=False))
         width, number = widths.most_common(1)[0] if widths else (0, 0)
-        if width >= 2 and widths.total() >= 3:
+        if width >= 2 and widths.total() >= 3 and number >= _MOST * widths.total():
             shares[name] = number / widths.total()
-    best = max(shares, key=lambda name: shares[name], default=None)
-    return best if best is not None and shares[best] >= _MOST else None
+    return max(shares, key=lambda name: shares[name], default=None)
 
 
-def _has_quotes(places: list[FileLine]) -> bool:
+def _has_quotes(starts: list[FileLine]) -> bool:
     return any(
         '"' in cell
-        for location in places
+        for location in starts
         for _, cells in delimited(location, "tab", quoting="none", strict=False)
         for cell in cells
     )
 
 
-def _unclosed(places: list[FileLine], separator: Separator) -> bool:
+def _unclosed(starts: list[FileLine], separator: Separator) -> bool:
     """Whether the reader meets the end of a file inside a quoted field."""
-    for location in places:
+    for location in starts:
         try:
             for _ in delimited(location, separator):
                 pass
@@ -109,11 +107,11 @@ def _unclosed(places: list[FileLine], separator: Separator) -> bool:
 
 
 def _proposed(
-    places: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
+    starts: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
 ) -> list[Proposal]:
-    files = [_file(location, separator, quoting) for location in places]
-    reader: dict[str, Any] = {"format": "tsv", "separator": separator, "header": files[0].header}
-    seen = []
+    files = [_file(location, separator, quoting) for location in starts]
+    reader: Options = {"format": "tsv", "separator": separator, "header": files[0].header}
+    seen: list[str] = []
     if quoting == "none":
         reader["quoting"] = "none"
         seen = ["quotes: they are plain signs here"]
@@ -130,20 +128,22 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
     A file may lack a column that the others have, as long as they share one that is called a label.
     """
-    first = files[0]
-    if any((file.header, file.numbered) != (first.header, first.numbered) for file in files):
+    file_read = files[0]
+    if any(
+        (file.header, file.numbered) != (file_read.header, file_read.numbered) for file in files
+    ):
         return None
-    shared = [name for name in first.columns if all(name in file.columns for file in files)]
-    whole = all(len(file.columns) == len(shared) for file in files)
+    shared = [name for name in file_read.columns if all(name in file.columns for file in files)]
+    same_columns = all(len(file.columns) == len(shared) for file in files)
     labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
-    return shared if whole or labelled else None
+    return shared if same_columns or labelled else None
 
 
 def _each_its_own(
-    files: list[_File], reader: dict[str, Any], wanted: Wanted, seen: list[str]
+    files: list[_File], reader: Options, wanted: Wanted, seen: list[str]
 ) -> list[Proposal]:
     """Files with different headers: each names its own columns. Raises DataFormatError."""
-    layouts: dict[str, dict[str, Any]] = {}
+    layouts: dict[str, Options] = {}
     proposals: list[Proposal] = []
     for file in files:
         rows = file.data_rows(file.columns)
@@ -162,31 +162,30 @@ def _each_its_own(
 def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     """Raises DataFormatError where the header stands again below."""
     every = list(delimited(location, separator, quoting=quoting, strict=False))
-    width = Counter(len(cells) for _, cells in every).most_common(1)[0][0] if every else 0
+    if not every:
+        return _File(location, header=False, first=[], rows=[])
+    width, _ = Counter(len(cells) for _, cells in every).most_common(1)[0]
     rows = [(at, cells) for at, cells in every if len(cells) == width]
-    if not rows:
-        return _File(location, header=False, names=[], rows=[])
     first = rows[0][1]
     if any(LABEL.fullmatch(cell) for cell in first):
         for at, cells in rows[1:]:
             if cells == first:
                 raise at.bad("the header stands again", "remove the line")
     header = _is_header(first, [cells for _, cells in rows[1:]])
-    names = first if header else [str(number) for number in range(width)]
-    return _File(location, header, names, rows[1:] if header else rows)
+    return _File(location, header, first, rows[1:] if header else rows)
 
 
-def _is_header(first: Cells, below: list[Cells]) -> bool:
+def _is_header(header: Cells, rows: list[Cells]) -> bool:
     """Whether no cell of the first row stands again below it, and none is a number.
 
     A blank cell is the name of an index, as data tools write it.
     """
-    columns = zip(first, zip(*below, strict=True), strict=True) if below else []
+    columns = zip(header, zip(*rows, strict=True), strict=True) if rows else []
     again = any(cell.strip() and cell in cells for cell, cells in columns)
-    named = any(LABEL.fullmatch(cell) for cell in first)
-    numbers = any(_is_number(cell) for cell in first)
+    named = any(LABEL.fullmatch(cell) for cell in header)
+    numbers = any(_is_number(cell) for cell in header)
     return (
-        bool(below) and any(cell.strip() for cell in first) and not again and (named or not numbers)
+        bool(rows) and any(cell.strip() for cell in header) and not again and (named or not numbers)
     )
 
 

@@ -13,10 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from biobench.data.readers.files import missing
-from biobench.data.sniff.base import Proposal, Wanted
+from biobench.data.readers.files import items_of, missing
+from biobench.data.sniff.base import Options, Proposal, Wanted
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import spelling_of
 from biobench.errors import DataFormatError
@@ -54,19 +54,27 @@ class _Label:
     values: frozenset[str]
 
 
+class _Texts(NamedTuple):
+    """Columns: of a text, and of what goes in before it. None where there is none."""
+
+    first: str | None
+    text: str | None
+
+
 def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     """The rows as texts with labels. Raises DataFormatError where no column is one, or several may
     be.
     """
     _check_named(table, wanted)
-    first, text = _texts(table, wanted)
-    labels = _label_columns(table, wanted, (first, text))
+    texts = _texts(table, wanted)
+    text = texts.text
+    labels = _label_columns(table, wanted, texts)
     if text is None or not labels:
         raise _nothing(table)
     label = _chosen(table, labels, wanted)
     _check_documents(table, text, label)
-    group = wanted.group or _group(table, (first, text, label.column))
-    fields = {"text": text, "label": label.column, "group": group, "first": first}
+    group = wanted.group or _group(table, (*texts, label.column))
+    fields = {"text": text, "label": label.column, "group": group, "first": texts.first}
     used = {role: column for role, column in fields.items() if column is not None}
     several = label.separator is not None or _several(table.filled[label.column])
     proposal = Proposal(
@@ -80,8 +88,8 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     if not empty or table.reader["format"] != "json":
         return [proposal]
     seen = f"rows: {empty} of {len(table.rows)} have no text or no label and are left out"
-    rest = {**proposal.reader, "drop_missing": True}
-    return [proposal, replace(proposal, reader=rest, seen=[*proposal.seen, seen])]
+    dropping = {**proposal.reader, "drop_missing": True}
+    return [proposal, replace(proposal, reader=dropping, seen=[*proposal.seen, seen])]
 
 
 def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
@@ -93,9 +101,7 @@ def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
 def _check_named(table: Table, wanted: Wanted) -> None:
     for name in (wanted.text, wanted.label, wanted.group):
         if name is not None and name not in table.filled:
-            path = table.rows[0].location.path if table.rows else None
-            hint = suggest(name, list(table.filled))
-            raise DataFormatError(f"has no column '{name}'", hint=hint, file=path, line=1)
+            raise _refused(table, f"has no column '{name}'", suggest(name, list(table.filled)))
 
 
 def _nothing(table: Table) -> DataFormatError:
@@ -103,12 +109,16 @@ def _nothing(table: Table) -> DataFormatError:
         f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label is a "
         f"class, no number"
     )
+    return _refused(table, "has no text field with a label field", hint)
+
+
+def _refused(table: Table, message: str, hint: str) -> DataFormatError:
     path = table.rows[0].location.path if table.rows else None
-    return DataFormatError("has no text field with a label field", hint=hint, file=path, line=1)
+    return DataFormatError(message, hint=hint, file=path, line=1)
 
 
-def _texts(table: Table, wanted: Wanted) -> tuple[str | None, str | None]:
-    """(first text of a pair, text); None where there is none."""
+def _texts(table: Table, wanted: Wanted) -> _Texts:
+    """The pair that names tell, else the text that is wanted, else the longest."""
     readable = list(table.texts)
     if table.reader["format"] == "json":
         # The reader joins a list of texts.
@@ -116,49 +126,48 @@ def _texts(table: Table, wanted: Wanted) -> tuple[str | None, str | None]:
     spelled = {name.casefold(): name for name in readable}
     for a, b in _PAIRS:
         if a in spelled and b in spelled and wanted.text in (None, spelled[b]):
-            return spelled[a], spelled[b]
-    if wanted.text is not None:
-        return None, wanted.text
-    lengths = {name: sum(map(len, table.filled[name])) for name in table.texts}
-    return None, max(lengths, key=lambda name: lengths[name], default=None)
+            return _Texts(spelled[a], spelled[b])
+    return _Texts(None, table.longest_text if wanted.text is None else wanted.text)
 
 
 def _are_texts(lists: list[list[Any]]) -> bool:
-    return all(isinstance(part, str) for parts in lists for part in parts)
+    return all(isinstance(item, str) for items in lists for item in items)
 
 
-def _label_columns(
-    table: Table, wanted: Wanted, texts: tuple[str | None, str | None]
-) -> list[_Label]:
+def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     """Columns whose values may be labels. Raises DataFormatError where one that is called so holds
     what is no label.
     """
     labels: list[_Label] = []
     refused: list[DataFormatError] = []
-    parts = _part_sizes(table, texts[1])
-    for column, cells in table.filled.items():
-        if column in texts or (parts is not None and _sizes(cells) == parts):
-            continue
+    most_labels = max(2, min(_MOST_LABELS, len(table.rows) // 2))
+    for column, cells in _label_candidates(table, texts):
         fault = _fault(table, column, cells)
-        if fault is not None:
-            refused += [fault] if column == wanted.label or LABEL.fullmatch(column) else []
-            continue
-        label = _label(table, wanted, column, cells)
-        most = max(2, min(_MOST_LABELS, len(table.rows) // 2))
-        if column == wanted.label or 2 <= len(label.values) <= most:
-            labels.append(label)
-    named = [label for label in labels if LABEL.fullmatch(label.column)]
+        if fault is None:
+            label = _label(table, wanted, column, cells)
+            if column == wanted.label or 2 <= len(label.values) <= most_labels:
+                labels.append(label)
+        elif column == wanted.label or LABEL.fullmatch(column):
+            refused.append(fault)
+    named = any(LABEL.fullmatch(label.column) for label in labels)
     if refused and (wanted.label is not None or not named):
         raise refused[0]
     return labels
 
 
-def _part_sizes(table: Table, text: str | None) -> list[int] | None:
-    """How many parts the text of each row has; what has as many says something of the parts."""
-    return None if text is None else _sizes(table.filled[text])
+def _label_candidates(table: Table, texts: _Texts) -> list[tuple[str, list[Any]]]:
+    """Columns with their values, without the texts and what says something of their parts."""
+    sizes = None if texts.text is None else _sizes(table.filled[texts.text])
+    candidates: list[tuple[str, list[Any]]] = []
+    for column, cells in table.filled.items():
+        of_parts = sizes is not None and _sizes(cells) == sizes
+        if column not in texts and not of_parts:
+            candidates.append((column, cells))
+    return candidates
 
 
 def _sizes(cells: list[Any]) -> list[int] | None:
+    """How many parts each has, where all are lists."""
     if not all(isinstance(cell, list) for cell in cells):
         return None
     return [len(cell) for cell in cells]
@@ -167,24 +176,31 @@ def _sizes(cells: list[Any]) -> list[int] | None:
 def _fault(table: Table, column: str, cells: list[Any]) -> DataFormatError | None:
     """Why the column's values are no labels, with the line of the first that is none."""
     for cell in cells:
-        items = cell if isinstance(cell, list) else [cell]
-        numbers = [item for item in items if isinstance(item, (int, float))]
-        message, hint = None, "labels are texts, whole numbers, or lists of them"
-        if len(set(numbers)) < len(numbers):
-            message = "a label is a vector of numbers (multi-hot): {}"
-            hint = "write the names of the labels that are 1, as a list of texts"
-        elif any(isinstance(item, dict) for item in items):
-            message = "a label is an object: {}"
-        elif any(isinstance(item, list) for item in items):
-            message = "a label is a list inside a list: {}"
-        elif any(isinstance(item, float) and not missing(item) for item in items):
-            message = "a label is the number {}"
-        elif isinstance(cell, str) and _is_written_list(cell):
-            message = "a label is a list or an object written as text: {}"
-            hint = "write the labels of a cell with a sign between them, and name it by --separator"
-        if message is not None:
-            value = str(cell)
-            return table.row_with(column, cell).bad(f"{message} (column '{column}')", hint, value)
+        problem = _no_label(cell)
+        if problem is not None:
+            message, hint = problem
+            row = table.row_with(column, cell)
+            return row.bad(f"a label is {message} (column '{column}')", hint, str(cell))
+    return None
+
+
+def _no_label(cell: Any) -> tuple[str, str] | None:
+    """(what a cell is that holds no label, the hint); None where it holds labels."""
+    items = items_of(cell)
+    numbers = [item for item in items if isinstance(item, (int, float))]
+    if len(set(numbers)) < len(numbers):
+        hint = "write the names of the labels that are 1, as a list of texts"
+        return "a vector of numbers (multi-hot): {}", hint
+    hint = "labels are texts, whole numbers, or lists of them"
+    if any(isinstance(item, dict) for item in items):
+        return "an object: {}", hint
+    if any(isinstance(item, list) for item in items):
+        return "a list inside a list: {}", hint
+    if any(isinstance(number, float) and not missing(number) for number in numbers):
+        return "the number {}", hint
+    if isinstance(cell, str) and _is_written_list(cell):
+        hint = "write the labels of a cell with a sign between them, and name it by --separator"
+        return "a list or an object written as text: {}", hint
     return None
 
 
@@ -206,29 +222,25 @@ def _is_written_list(cell: str) -> bool:
 
 
 def _label(table: Table, wanted: Wanted, column: str, cells: list[Any]) -> _Label:
-    values = [
-        str(item).strip()
-        for cell in cells
-        for item in (cell if isinstance(cell, list) else [cell])
-        if not missing(item)
-    ]
+    items = [item for cell in cells for item in items_of(cell)]
+    values = [str(item).strip() for item in items if not missing(item)]
     separator = wanted.separator if wanted.label in (None, column) else None
     if separator is None and wanted.separator is None and column in table.texts:
         separator = _separator(values)
     if separator is None:
         return _Label(column, None, frozenset(values) - {""})
-    parts = {part.strip() for value in values for part in value.split(separator)}
-    return _Label(column, separator, frozenset(parts) - {""})
+    labels = {label.strip() for value in values for label in value.split(separator)}
+    return _Label(column, separator, frozenset(labels) - {""})
 
 
 def _separator(values: Sequence[str]) -> str | None:
     """What parts several labels of a cell: a sign whose parts are labels of other cells too, and no
     more than the different cells.
     """
-    whole = set(values)
+    cells = set(values)
     for sign in ("|", ";"):
-        parts = {part.strip() for value in whole for part in value.split(sign)}
-        if any(sign in value for value in whole) and len(parts) <= len(whole) and parts & whole:
+        labels = {label.strip() for value in cells for label in value.split(sign)}
+        if any(sign in value for value in cells) and len(labels) <= len(cells) and labels & cells:
             return sign
     return None
 
@@ -244,10 +256,12 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
     best = min(labels, key=lambda label: (not LABEL.fullmatch(label.column), len(label.values)))
     if LABEL.fullmatch(best.column):
         return best
-    alike = [label.column for label in labels if label.values == best.values]
-    if len(alike) > 1:
-        message = f"columns {', '.join(alike)} hold the same {len(best.values)} values"
-        hint = f"name the label with --label {alike[0]}; numbers to predict are `type: regression`"
+    columns = [label.column for label in labels if label.values == best.values]
+    if len(columns) > 1:
+        message = f"columns {', '.join(columns)} hold the same {len(best.values)} values"
+        hint = (
+            f"name the label with --label {columns[0]}; numbers to predict are `type: regression`"
+        )
         raise table.rows[0].location.bad(message, hint)
     return best
 
@@ -277,7 +291,7 @@ def _several(cells: Sequence[Any]) -> bool:
     return any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
 
 
-def _reader(table: Table, fields: dict[str, str], label: _Label) -> dict[str, Any]:
+def _reader(table: Table, fields: dict[str, str], label: _Label) -> Options:
     """The reader with the columns in its own terms."""
     reader = dict(table.reader)
     if reader["format"] == "json":

@@ -17,9 +17,10 @@ _MOST = 0.9
 
 def mention_lists(table: Table, wanted: Wanted) -> list[Proposal]:
     """A field of mentions beside the longest text."""
-    if table.reader["format"] not in ("json", "parquet") or not table.texts:
+    longest = table.longest_text
+    if table.reader["format"] not in ("json", "parquet") or longest is None:
         return []
-    text = wanted.text or max(table.texts, key=lambda name: sum(map(len, table.filled[name])))
+    text = wanted.text or longest
     for name, lists in table.lists.items():
         mentions = [mention for mentions in lists for mention in mentions]
         fields = _fields(mentions)
@@ -58,7 +59,7 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
 
 
 def _is_triple(mention: Any) -> bool:
-    return isinstance(mention, list) and [type(part) for part in mention] == [int, int, str]
+    return isinstance(mention, list) and [type(item) for item in mention] == [int, int, str]
 
 
 def _named(objects: Sequence[dict[str, Any]], names: Sequence[str], kind: Any) -> str | None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from biobench.data.readers.base import FileLine, ReaderOptions
-from biobench.data.readers.files import json_rows, read_text
+from biobench.data.readers.files import Layout, json_rows, read_text
 from biobench.data.readers.tables import class_names, is_table, table_rows
 from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal, Wanted
 from biobench.data.sniff.choices import questions
@@ -20,17 +20,17 @@ _ENDINGS = (".json", ".jsonl", ".ndjson")
 
 def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Tables of the hub. Raises DataFormatError where some files are none."""
-    places = corpus.places()
-    are_tables = [is_table(location.path) for location in places]
+    starts = corpus.places()
+    are_tables = [is_table(location.path) for location in starts]
     if not any(are_tables):
         return []
     if not all(are_tables):
-        other = places[are_tables.index(False)]
-        table_name = places[are_tables.index(True)].path.name
+        no_table = starts[are_tables.index(False)]
+        table_name = starts[are_tables.index(True)].path.name
         hint = "bring all splits into one format, or give one data file"
-        raise other.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
+        raise no_table.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    names = {location.path: class_names(location.path) for location in places}
+    names = {location.path: class_names(location.path) for location in starts}
     table = Table({"format": "parquet"}, list(table_rows(request)), names)
     return _first_shape(table, wanted)
 
@@ -45,34 +45,38 @@ def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     return _first_shape(Table({"format": "json", "layout": layout}, rows), wanted)
 
 
-def _layout(location: FileLine) -> Any:
+def _layout(location: FileLine) -> Layout | None:
     """How the objects stand; None where the file is no JSON. Raises DataFormatError for JSON that
     holds no objects.
     """
     text = read_text(location.path).lstrip()
     if not text.startswith(("{", "[")):
         return None
-    first_line = text.partition("\n")[0]
-    if text.startswith("{") and isinstance(_parsed(first_line), dict) and "\n" in text.strip():
+    line, _, further_lines = text.partition("\n")
+    if text.startswith("{") and further_lines.strip() and isinstance(_parsed(line), dict):
         return "lines"
     content = _parsed(text)
-    if content is None:
-        if location.path.suffix not in _ENDINGS:
-            return None
-        return "list" if text.startswith("[") else "lines"
-    if isinstance(content, list):
+    if content is None and location.path.suffix not in _ENDINGS:
+        return None
+    if text.startswith("["):
         return "list"
-    if content and all(isinstance(value, dict) for value in content.values()):
-        if all(_is_column(value) for value in content.values()):
-            hint = "write one object a row: `to_json(orient='records', lines=True)`"
-            raise location.bad("is a JSON object of columns", hint)
-        return "keyed"
-    inner = [name for name, value in content.items() if isinstance(value, list) and value]
-    nested = f"; the list that it has under '{inner[0]}' may be the data" if inner else ""
-    raise location.bad(
-        "is one JSON object that holds no objects by their ids",
-        f"write one object a line, or a list of objects{nested}",
-    )
+    if content is None:
+        return "lines"
+    _check_keyed(location, content)
+    return "keyed"
+
+
+def _check_keyed(location: FileLine, content: dict[str, Any]) -> None:
+    """Refuse an object that holds no objects by their ids, but columns or something else."""
+    if not content or not all(isinstance(value, dict) for value in content.values()):
+        lists = [name for name, value in content.items() if isinstance(value, list) and value]
+        hint = "write one object a line, or a list of objects"
+        if lists:
+            hint += f"; the list that it has under '{lists[0]}' may be the data"
+        raise location.bad("is one JSON object that holds no objects by their ids", hint)
+    if all(_is_column(value) for value in content.values()):
+        hint = "write one object a row: `to_json(orient='records', lines=True)`"
+        raise location.bad("is a JSON object of columns", hint)
 
 
 def _is_column(value: dict[str, Any]) -> bool:

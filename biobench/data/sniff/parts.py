@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from biobench.data.readers.base import FilesByRole
 from biobench.data.sniff.base import DataFiles
 from biobench.errors import UsageError
 from biobench.schema.source import FOLD
@@ -48,24 +50,42 @@ def find_parts(path: Path) -> Parts:
     """
     if path.with_suffix(".ann").is_file() and path.with_suffix(".txt").is_file():
         path = path.parent
-    folder = path if path.is_dir() else path.parent
-    files = _data_files(folder) if path.is_dir() else _beside(path)
-    by_ending: dict[str, list[Path]] = {}
+    if not path.is_dir():
+        return _of_file(path)
+    files = _data_files(path)
+    by_ending = _by_ending(files)
+    splits = _named_splits(path, by_ending)
+    if not splits:
+        splits = {"all": _whole(path, by_ending)}
+    return _parts(path, splits, files)
+
+
+def _of_file(path: Path) -> Parts:
+    """The file, or it and those beside it, where these are splits."""
+    files = _beside(path)
+    splits = _named_splits(path.parent, {path.suffix: files})
+    if any(path in group for group in splits.values()):
+        return _parts(path.parent, splits, files)
+    return _parts(path.parent, {"all": [path]}, [path])
+
+
+def _by_ending(files: Iterable[Path]) -> FilesByRole:
+    by_ending: FilesByRole = {}
     for file in files:
         by_ending.setdefault(file.suffix, []).append(file)
-    named = [_by_split(folder, group) for group in by_ending.values()]
+    return by_ending
+
+
+def _named_splits(folder: Path, by_ending: FilesByRole) -> FilesByRole:
+    """The files of each split, of the same data in several formats those of the one that has every
+    split; empty where none names train and test.
+    """
+    named = [_by_split(folder, files) for files in by_ending.values()]
     named = [splits for splits in named if {"train", "test"} <= splits.keys()]
-    if path.is_file() and not any(path in group for splits in named for group in splits.values()):
-        named = []
-    if named:
-        # Of the same data in several formats the one that has every split.
-        splits = max(named, key=_extent)
-        return _parts(folder, splits, files)
-    whole = [path] if path.is_file() else _whole(folder, by_ending)
-    return _parts(folder, {"all": whole}, files if path.is_dir() else whole)
+    return max(named, key=_extent, default={})
 
 
-def _extent(splits: dict[str, list[Path]]) -> tuple[int, int]:
+def _extent(splits: FilesByRole) -> tuple[int, int]:
     return len(splits), sum(map(len, splits.values()))
 
 
@@ -84,14 +104,14 @@ def _beside(path: Path) -> list[Path]:
 
 
 def _may_be_data(path: Path) -> bool:
-    hidden = any(part.startswith((".", "__")) for part in path.parts)
-    other = path.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(path.name) is not None
-    return not hidden and not other
+    hidden = any(name.startswith((".", "__")) for name in path.parts)
+    no_data = path.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(path.name) is not None
+    return not hidden and not no_data
 
 
-def _by_split(folder: Path, files: Iterable[Path]) -> dict[str, list[Path]]:
+def _by_split(folder: Path, files: Iterable[Path]) -> FilesByRole:
     """Files whose path names a split, in the order of the splits."""
-    files_of: dict[str, list[Path]] = {}
+    files_of: FilesByRole = {}
     for file in files:
         split = _split_of(file.relative_to(folder))
         if split is not None:
@@ -101,15 +121,15 @@ def _by_split(folder: Path, files: Iterable[Path]) -> dict[str, list[Path]]:
 
 def _split_of(path: Path) -> str | None:
     """The split that the outermost folder with such a name, else the file, is called."""
-    for part in (*path.parts[:-1], path.stem):
-        words = [word.lower().removesuffix("set") for word in _WORDS.findall(part)]
+    for name in (*path.parts[:-1], path.stem):
+        words = [word.lower().removesuffix("set") for word in _WORDS.findall(name)]
         splits = {SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES}
         if len(splits) == 1:  # `train_test_split` names none
             return splits.pop()
     return None
 
 
-def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
+def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
     """All files of a folder without splits, where they are of one ending. Raises UsageError."""
     texts = by_ending.get(".txt", [])
     annotated = {text.parent for text in texts if text.with_suffix(".ann").is_file()}
@@ -122,9 +142,10 @@ def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
         endings = ", ".join(
             f"{len(files)} {name or 'without ending'}" for name, files in by_ending.items()
         )
-        below = ", ".join(sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5])
+        folders = sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5]
         message = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
-        message += f" in {below}" if len(parents) > 1 else ""
+        if len(parents) > 1:
+            message += f" in {', '.join(folders)}"
         hint = (
             "give one data file, or a folder whose files name train, dev and test; where texts and "
             "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
@@ -134,22 +155,24 @@ def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
     return files
 
 
-def _parts(folder: Path, splits: dict[str, list[Path]], files: list[Path]) -> Parts:
+def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     folds = _folds(folder, splits)
     if folds:
-        first = {name: [paths[0]] for name, paths in splits.items()}
+        fold_files = {name: [paths[0]] for name, paths in splits.items()}
         names: dict[str, str | list[str]] = {
-            name: f"{FOLD}/{paths[0].name}" for name, paths in first.items()
+            name: f"{FOLD}/{paths[0].name}" for name, paths in fold_files.items()
         }
-        return Parts(folder, DataFiles(first), names, folds)
+        return Parts(folder, DataFiles(fold_files), names, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
     taken = {path for paths in splits.values() for path in paths}
-    others = [file for file in files if file not in taken]
-    shown = [str(file.relative_to(folder)) for file in others[:5]]
-    return Parts(folder, DataFiles(splits), names, unused=(*shown, *(["…"] if others[5:] else [])))
+    unused = [file for file in files if file not in taken]
+    names_of_unused = [str(file.relative_to(folder)) for file in unused[:5]]
+    if len(unused) > 5:
+        names_of_unused.append("…")
+    return Parts(folder, DataFiles(splits), names, unused=tuple(names_of_unused))
 
 
-def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
+def name_files(parts: Parts, files: FilesByRole) -> Parts:
     """The same folder with these files of each split, in this order."""
     names: dict[str, str | list[str]] = {
         split: [path.relative_to(parts.folder).as_posix() for path in paths]
@@ -158,7 +181,7 @@ def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
     return Parts(parts.folder, DataFiles(files), names, unused=parts.unused)
 
 
-def _folds(folder: Path, splits: dict[str, list[Path]]) -> int:
+def _folds(folder: Path, splits: FilesByRole) -> int:
     """How many folders 1, 2, ... each hold one file of each split, of the same name; else 0."""
     numbers = len(next(iter(splits.values())))
     for paths in splits.values():
@@ -172,29 +195,27 @@ def _folds(folder: Path, splits: dict[str, list[Path]]) -> int:
 
 def _named(folder: Path, paths: list[Path]) -> str | list[str]:
     """A file's name, a pattern that finds exactly these files, or their names."""
-    relative = [path.relative_to(folder) for path in paths]
-    if len(relative) == 1:
-        return relative[0].as_posix()
-    shared = relative[0].parts[:-1]
-    for path in relative:
-        while path.parts[: len(shared)] != shared:
-            shared = shared[:-1]
-    depths = {len(path.parts) - len(shared) - 1 for path in relative}
-    ending = f"*{paths[0].suffix}"
-    below = ["*"] * depths.pop() if len(depths) == 1 else ["**"]
-    for pattern in ("/".join([*shared, *below, ending]), "/".join([*shared, "**", ending])):
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    if len(names) == 1:
+        return names[0]
+    for pattern in _patterns(folder, paths):
         if set(folder.glob(pattern)) == set(paths):
             return pattern
-    begin = Path(*shared).as_posix() if shared else ""
-    stem = _shared_beginning([path.name for path in paths])
-    pattern = "/".join([*filter(None, [begin]), f"{stem}{ending}"])
-    if stem and set(folder.glob(pattern)) == set(paths):
-        return pattern
-    return [path.as_posix() for path in relative]
+    return names
 
 
-def _shared_beginning(names: list[str]) -> str:
-    length = 0
-    while all(len(name) > length and name[length] == names[0][length] for name in names):
-        length += 1
-    return names[0][:length]
+def _patterns(folder: Path, paths: list[Path]) -> list[str]:
+    """Patterns that may find these files alone, the simplest first: by the folder that they share,
+    how deep they lie below it, their ending, and how their names begin.
+    """
+    shared = Path(os.path.commonpath([path.parent for path in paths]))
+    within = shared.relative_to(folder).parts
+    depths = {len(path.relative_to(shared).parts) - 1 for path in paths}
+    ending = f"*{paths[0].suffix}"
+    patterns = ["/".join([*within, "**", ending])]
+    if len(depths) == 1:
+        patterns.insert(0, "/".join([*within, *["*"] * depths.pop(), ending]))
+    stem = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 (letters are meant)
+    if stem:
+        patterns.append("/".join([*within, f"{stem}{ending}"]))
+    return patterns

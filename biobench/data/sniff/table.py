@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers.files import DataRow, missing
+from biobench.data.sniff.base import Options
 
 Names = Mapping[str, list[str]]
 """Column to what its integers stand for."""
@@ -17,7 +18,7 @@ Names = Mapping[str, list[str]]
 class Table:
     """reader: format and layout. names: of each file, in their order."""
 
-    reader: dict[str, Any]
+    reader: Options
     rows: Sequence[DataRow]
     names: Mapping[Path, Names] = field(default_factory=dict)
     numbered: bool = False
@@ -43,19 +44,25 @@ class Table:
     @property
     def texts(self) -> list[str]:
         """Columns of texts."""
-        return [
-            name
-            for name, values in self.filled.items()
-            if all(isinstance(value, str) for value in values)
-        ]
+        return list(self._of(str))
+
+    @property
+    def longest_text(self) -> str | None:
+        """Of the columns of texts the one that holds most."""
+        lengths = {name: sum(map(len, self.filled[name])) for name in self.texts}
+        return max(lengths, key=lambda name: lengths[name], default=None)
 
     @property
     def lists(self) -> dict[str, list[list[Any]]]:
         """Columns of lists."""
+        return self._of(list)
+
+    def _of(self, kind: type) -> dict[str, list[Any]]:
+        """Columns whose values are all of a kind."""
         return {
             name: values
             for name, values in self.filled.items()
-            if all(isinstance(value, list) for value in values)
+            if all(isinstance(value, kind) for value in values)
         }
 
     def named_in(self, column: str) -> list[str] | Literal["file"] | None:
@@ -65,7 +72,7 @@ class Table:
         of_files = [names.get(column) for names in self.names.values()]
         if not of_files or not all(of_files):
             return None
-        return of_files[0] if all(other == of_files[0] for other in of_files) else "file"
+        return of_files[0] if all(names == of_files[0] for names in of_files) else "file"
 
     def named_differently(self, column: str) -> list[str]:
         """What the user should know where files number the classes of a column differently."""

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from biobench.data.sniff.base import Options
 
 _USUAL = re.compile(r"O|[BIESUL]-\S+")
 _OUTSIDE = ("O", "o", "0", "OUT", "OTHER", "_")
@@ -39,21 +40,30 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
 
     A few tags of another shape are left to the reader, whose message names their line.
     """
-    usual = [tag for tag in tags if _USUAL.fullmatch(tag)]
+    usual = {tag for tag in tags if _USUAL.fullmatch(tag)}
     share = sum(tags[tag] for tag in usual) / max(1, sum(tags.values()))
-    if share > 0.9 and set(usual) - {"O"}:
+    if share > 0.9 and usual != {"O"}:
         return Spelling()
     if len(tags) < 2 or len(tags) > _MOST_NAMES:
         return None
     spelled = _all_spelled(tags)
-    if spelled is not None:
-        tag_map = {tag: new for tag, new in spelled.items() if new != tag}
-        return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
+    if spelled is None:
+        return _names_only(tags)
+    tag_map = {tag: new for tag, new in spelled.items() if new != tag}
+    return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
+
+
+def _names_only(tags: Mapping[str, int]) -> Spelling | None:
+    """Tags that are names of types, and a word for outside that most tokens have; None where none
+    is such a word.
+    """
     outside = next((tag for tag in _OUTSIDE if tag in tags), None)
     if outside is None or 2 * tags[outside] < sum(tags.values()):
         return None
-    names = {tag: f"I-{tag}" for tag in tags if tag != outside}
-    return Spelling(names | ({} if outside == "O" else {outside: "O"}), names_only=True)
+    tag_map = {tag: f"I-{tag}" for tag in tags if tag != outside}
+    if outside != "O":
+        tag_map[outside] = "O"
+    return Spelling(tag_map, names_only=True)
 
 
 def _all_spelled(tags: Iterable[str]) -> dict[str, str] | None:
@@ -62,19 +72,19 @@ def _all_spelled(tags: Iterable[str]) -> dict[str, str] | None:
     One that is in none may be the word for outside, such as OUTSIDE, where there is no other.
     """
     spelled: dict[str, str] = {}
-    unknown: list[str] = []
+    unspelled: list[str] = []
     for tag in tags:
         usual = _spelled(tag)
         if usual is None:
-            unknown.append(tag)
+            unspelled.append(tag)
         else:
             spelled[tag] = usual
-    if not unknown:
+    if not unspelled:
         return spelled
     prefixed = any("-" in usual for usual in spelled.values())
-    if len(unknown) > 1 or not prefixed or "O" in spelled.values():
+    if len(unspelled) > 1 or not prefixed or "O" in spelled.values():
         return None
-    return spelled | {unknown[0]: "O"}
+    return spelled | {unspelled[0]: "O"}
 
 
 def _spelled(tag: str) -> str | None:
@@ -92,38 +102,53 @@ def _spelled(tag: str) -> str | None:
 
 def scheme_options(
     spelling: Spelling, sequences: Iterable[Sequence[str]]
-) -> tuple[list[dict[str, Any]], str]:
+) -> tuple[list[Options], str]:
     """(reader options of each scheme that may be meant, the likeliest first; what was seen).
 
     The reader's count of dropped mentions decides between them.
     """
-    letters, begins = Counter[str](), Counter[str]()
-    for sequence in sequences:
-        previous = ("O", "")
-        for tag in sequence:
-            letter, _, name = spelling.usual(tag).partition("-")
-            letters[letter] += 1
-            if letter in ("B", "S", "U") or (letter == "I" and previous != ("I", name)):
-                begins[letter] += 1
-            previous = ("O", "") if letter == "O" else ("I", name)
-    shared: dict[str, Any] = {"tag_map": spelling.tag_map} if spelling.tag_map else {}
-    shared |= {"types": {"": UNNAMED}} if spelling.bare else {}
-    mentions = sum(begins.values())
+    shared: Options = {}
+    if spelling.tag_map:
+        shared["tag_map"] = spelling.tag_map
+    if spelling.bare:
+        shared["types"] = {"": UNNAMED}
     if spelling.names_only:
         names = _listed(spelling.tag_map)
         seen = f"tags are names without B or I ({names}): neighbours of one name are one mention"
         return [{"scheme": "IOB1", "decode": "strict", **shared}], seen
-    ways = [("IOB2", "strict"), ("IOB2", "lenient"), ("IOB1", "strict")]
-    if any(letters[letter] for letter in "ESUL"):
-        ways = [("IOBES", "strict"), ("IOBES", "lenient")]
-    elif begins["I"] > begins["B"]:
-        ways = [("IOB2", "strict"), ("IOB1", "strict"), ("IOB2", "lenient")]
-    seen = f"{begins['I']} of {mentions} mentions begin with I-"
+    letters, begins = _letters(spelling, sequences)
+    schemes = _likely_schemes(letters, begins)
+    seen = f"{begins['I']} of {begins.total()} mentions begin with I-"
     if spelling.bare:
         seen += f"; tags are B and I without a type, which is called {UNNAMED} here"
     if spelling.tag_map:
         seen += f"; tags are spelled {_listed(spelling.tag_map)}"
-    return [{"scheme": scheme, "decode": decode, **shared} for scheme, decode in ways], seen
+    return [{"scheme": scheme, "decode": decode, **shared} for scheme, decode in schemes], seen
+
+
+def _letters(
+    spelling: Spelling, sequences: Iterable[Sequence[str]]
+) -> tuple[set[str], Counter[str]]:
+    """The letters of the tags (O, B, I, ...), and how many mentions begin with each."""
+    letters, begins = set[str](), Counter[str]()
+    for sequence in sequences:
+        inside = None  # the type of the mention that may go on
+        for tag in sequence:
+            letter, _, name = spelling.usual(tag).partition("-")
+            letters.add(letter)
+            if letter in ("B", "S", "U") or (letter == "I" and inside != name):
+                begins[letter] += 1
+            inside = None if letter == "O" else name
+    return letters, begins
+
+
+def _likely_schemes(letters: set[str], begins: Counter[str]) -> list[tuple[str, str]]:
+    """(scheme, decoding) of each that may be meant, the likeliest first."""
+    if not letters.isdisjoint("ESUL"):
+        return [("IOBES", "strict"), ("IOBES", "lenient")]
+    if begins["I"] > begins["B"]:
+        return [("IOB2", "strict"), ("IOB1", "strict"), ("IOB2", "lenient")]
+    return [("IOB2", "strict"), ("IOB2", "lenient"), ("IOB1", "strict")]
 
 
 def _listed(tags: Iterable[str], most: int = 6) -> str:

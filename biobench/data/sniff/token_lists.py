@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 from biobench.data.readers.files import DataRow
-from biobench.data.sniff.base import Proposal, Wanted
+from biobench.data.sniff.base import Options, Proposal, Wanted
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import scheme_options, spelling_of
 
@@ -40,7 +40,7 @@ def token_lists(table: Table, wanted: Wanted) -> list[Proposal]:
     return []
 
 
-def _proposal(table: Table, words: str, tags: str, scheme: dict[str, Any], seen: str) -> Proposal:
+def _proposal(table: Table, words: str, tags: str, scheme: Options, seen: str) -> Proposal:
     return Proposal(
         "token_ner",
         _reader(table, words, tags) | _for_format(table, scheme),
@@ -67,7 +67,7 @@ def _written(table: Table, row: DataRow, tags: str) -> list[Any]:
     return [names[tag] if type(tag) is int and tag in inside else tag for tag in values]
 
 
-def _reader(table: Table, words: str, tags: str) -> dict[str, Any]:
+def _reader(table: Table, words: str, tags: str) -> Options:
     names = table.named_in(tags)
     named = {} if names is None else {"names": names}
     if table.reader["format"] == "parquet":
@@ -76,7 +76,7 @@ def _reader(table: Table, words: str, tags: str) -> dict[str, Any]:
     return {"format": "json_tokens", **layout, "tokens": words, "tags": tags, **named}
 
 
-def _for_format(table: Table, scheme: dict[str, Any]) -> dict[str, Any]:
+def _for_format(table: Table, scheme: Options) -> Options:
     """The scheme as the reader calls its options."""
     if table.reader["format"] == "parquet" and "types" in scheme:
         scheme = {**scheme, "label_map": scheme["types"]}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import SEPARATORS
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
@@ -45,7 +44,7 @@ def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     if layout is None:
         return []
     options, seen = scheme_options(layout.spelling, _sequences(layout, lines))
-    reader: dict[str, Any] = {
+    reader: Options = {
         "format": "iob",
         "columns": layout.columns,
         "separator": layout.separator,
@@ -67,18 +66,34 @@ def _layout(rows: list[str]) -> _Layout | None:
     """How most of the rows are cut; None where they are no tokens with tags."""
     for separator, sign in SEPARATORS.items():
         fields = [row.split(sign) for row in rows]
-        widths = Counter(len(parts) for parts in fields if not parts[0].startswith("#"))
+        widths = Counter(len(cells) for cells in fields if not cells[0].startswith("#"))
         width, number = widths.most_common(1)[0] if widths else (0, 0)
         if width < 2 or number < _MOST * widths.total():
             continue
-        columns = list(zip(*(parts for parts in fields if len(parts) == width), strict=True))
-        token = 1 if width > 2 and all(cell.isdecimal() for cell in columns[0]) else 0
-        blank = sum(" " in cell.strip() for cell in columns[token])
-        for tag in range(width - 1, token, -1):
-            spelling = spelling_of(Counter(columns[tag]))
-            # Rows of texts may have labels that look like tags; their texts hold blanks.
-            if spelling is not None and blank < (1 - _MOST) * number:
-                return _Layout(separator, width, token, tag, spelling)
+        columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
+        token = _token_column(columns)
+        # Rows of texts may have labels that look like tags; their texts hold blanks.
+        blanks = sum(" " in cell.strip() for cell in columns[token])
+        if blanks >= (1 - _MOST) * number:
+            continue
+        tagged = _tag_column(columns, token)
+        if tagged is not None:
+            return _Layout(separator, width, token, *tagged)
+    return None
+
+
+def _token_column(columns: list[tuple[str, ...]]) -> int:
+    """The first, or the second of more where the first numbers the tokens."""
+    numbered = len(columns) > 2 and all(cell.isdecimal() for cell in columns[0])
+    return 1 if numbered else 0
+
+
+def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelling] | None:
+    """(number, spelling) of the last column of tags behind the tokens; None where there is none."""
+    for number in range(len(columns) - 1, token, -1):
+        spelling = spelling_of(Counter(columns[number]))
+        if spelling is not None:
+            return number, spelling
     return None
 
 

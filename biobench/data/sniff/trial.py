@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from biobench.data.counts import label_occurrences
 from biobench.data.readers import get_reader
 from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal
 from biobench.errors import DataFormatError
@@ -29,9 +30,7 @@ class Attempt:
         """Label to how often it stands in the data."""
         if self.proposal.type == "multiple_choice":
             return Counter(chr(ord("a") + i) for d in self.documents for i in range(len(d.pieces)))
-        return Counter(
-            label for d in self.documents for label in (*d.labels, *(s.label for s in d.spans))
-        )
+        return Counter(label_occurrences(self.documents))
 
 
 def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:

@@ -27,7 +27,9 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         return [Proposal("span_ner", reader, unit="document", seen=seen)]
     if name == "document" and any(_has_entities(location) for location in corpus.places()):
         untyped = sum(_untyped_pairs(location) for location in corpus.places())
-        seen = [f"pairs: {untyped} interact without a type and are left out"] if untyped else []
+        seen = []
+        if untyped:
+            seen.append(f"pairs: {untyped} interact without a type and are left out")
         return [Proposal("relation", {"format": "ddi"}, seen=seen)]
     message, hint = (
         "is XML, and no reader knows its first element {}",

@@ -112,15 +112,17 @@ def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list
     even."""
     every = [GridCell(n, p, t) for n in options.lengths for p in BINS for t in TEMPLATES[language]]
     random.Random(f"{options.seed}|cells|{split}").shuffle(every)
-    rounds, rest = divmod(pairs, len(every))
+    rounds, remainder = divmod(pairs, len(every))
     used: dict[int | str, int] = {}
-    left, extra = list(every), []
-    for _ in range(rest):
-        best = min(left, key=lambda cell: sum(used.get(part, 0) ** 2 for part in cell))
-        left.remove(best)
+    unused, extra = list(every), []
+    for _ in range(remainder):
+        best = min(
+            unused, key=lambda cell: sum(used.get(axis_value, 0) ** 2 for axis_value in cell)
+        )
+        unused.remove(best)
         extra.append(best)
-        for part in best:
-            used[part] = used.get(part, 0) + 1
+        for axis_value in best:
+            used[axis_value] = used.get(axis_value, 0) + 1
     return every * rounds + extra
 
 
@@ -151,11 +153,9 @@ class _Maker:
         documents = []
         for label, needle in ((PRESENT, query), (ABSENT, other)):
             plan = NeedlePlan(cell.length, place, needle, *around)
-            words = (
-                cell.length - len(needle.split())
-                if options.fit == "words"
-                else cell.length * 3 // 5
-            )
+            words = cell.length * 3 // 5
+            if options.fit == "words":
+                words = cell.length - len(needle.split())
             id, text = example_id(self.language, cell, number, label), rendered(plan, words)
             documents.append(
                 Document(id, group, text, self.split, labels=(label,), query=query, plan=plan)
@@ -171,9 +171,9 @@ class _Maker:
         slots = list(TEMPLATES[self.language][template][1].values())
         for _ in range(_TRIES):
             one = tuple(rng.choice(values) for values in slots)
-            changed = (
-                [rng.randrange(len(slots))] if self.options.hardness == "one" else range(len(slots))
-            )
+            changed = list(range(len(slots)))
+            if self.options.hardness == "one":
+                changed = [rng.randrange(len(slots))]
             two = tuple(
                 rng.choice([v for v in slots[i] if v != value]) if i in changed else value
                 for i, value in enumerate(one)

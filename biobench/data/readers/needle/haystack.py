@@ -104,13 +104,13 @@ def surround(
     The sides have at least place x length and (1 - place) x length words; whole documents follow
     each other and none is used twice. None where the pool has too few words.
     """
-    first, second = -(-length * place // 1), -(-length * (1 - place) // 1)
+    words_before, words_after = -(-length * place // 1), -(-length * (1 - place) // 1)
     units: list[str] = []
     sizes: list[int] = []
     ids: list[str] = []
     total = 0
     chosen: set[int] = set()
-    while total < first + second + _LONGEST_UNIT:
+    while total < words_before + words_after + _LONGEST_UNIT:
         # The side before may run over by the rest of a sentence, hence the margin.
         if len(chosen) == len(pool):
             return None
@@ -124,7 +124,7 @@ def surround(
         ids.append(document.id)
         total += sum(document.words)
     at, words = 0, 0
-    while words < first:
+    while words < words_before:
         words += sizes[at]
         at += 1
     return units[:at], units[at:], ids
