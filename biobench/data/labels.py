@@ -42,7 +42,6 @@ def apply_rule(
             )
             raise DataFormatError(message, hint="check the reader's code options, or lower top_k")
         labels = tuple(sorted(label for label, _ in frequency.most_common(rule.top_k)))
-    ordered = [
-        replace(d, labels=tuple(label for label in labels if label in d.labels)) for d in documents
-    ]
+    wanted = set(labels)
+    ordered = [replace(d, labels=tuple(sorted(wanted.intersection(d.labels)))) for d in documents]
     return labels, [d for d in ordered if d.labels or isinstance(rule, CollectedLabels)]
