@@ -181,7 +181,11 @@ LIES: dict[str, tuple[Changes, str]] = {
     ),
     "a slice of an unknown name": (
         lambda r: r.update(slices={"lucky": {"gold": 3, "scores": {"micro_f1": 1.0}}}),
-        "S04",
+        "R02",
+    ),
+    "more than all of a slice": (
+        lambda r: r.update(slices={"clean": {"gold": 3, "scores": {"micro_f1": 7.0}}}),
+        "R02",
     ),
     "no parameters": (lambda r: r["model"].update(parameters=0), "R02"),
     "oracle of 7": (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
