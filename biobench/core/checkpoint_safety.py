@@ -28,6 +28,8 @@ MOST_ADDED = 20_000
 ADAPTER = "adapter_config.json"
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """What may name tokens beside those of the vocabulary."""
+INNER_TOKENIZER = "question_encoder_tokenizer"
+"""The one folder from which a class of the library (RAG) reads another tokenizer."""
 
 
 def check_folder(folder: Path) -> None:
@@ -55,6 +57,9 @@ def check_tokenizer(folder: Path) -> None:
     """The same for a folder that need not hold more than a tokenizer. Raises ModelError."""
     check_links(folder)
     _check_kinds(folder)
+    if (folder / INNER_TOKENIZER).exists():
+        hint = "copy the tokenizer's files into the model's folder"
+        raise ModelError("holds a tokenizer of its own", hint=hint, file=folder / INNER_TOKENIZER)
     for name in TOKENIZER_FILES:
         _check_added(folder / name)
     _check_tokenizer_config(folder / "tokenizer_config.json")
