@@ -28,6 +28,8 @@ MOST_ADDED = 20_000
 ADAPTER = "adapter_config.json"
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """What may name tokens beside those of the vocabulary."""
+INNER_TOKENIZER = "question_encoder_tokenizer"
+"""The one folder from which a class of the library (RAG) reads another tokenizer."""
 
 
 def check_folder(folder: Path) -> None:
@@ -55,6 +57,9 @@ def check_tokenizer(folder: Path) -> None:
     """The same for a folder that need not hold more than a tokenizer. Raises ModelError."""
     check_links(folder)
     _check_kinds(folder)
+    if (folder / INNER_TOKENIZER).exists():
+        hint = "copy the tokenizer's files into the model's folder"
+        raise ModelError("holds a tokenizer of its own", hint=hint, file=folder / INNER_TOKENIZER)
     for name in TOKENIZER_FILES:
         _check_added(folder / name)
     _check_tokenizer_config(folder / "tokenizer_config.json")
@@ -66,7 +71,7 @@ def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
     downloaded: whether the shards lie in the folder already. Raises ModelError.
     """
     hint = "save the model again with save_pretrained"
-    shards = _read_json(path, "index").get("weight_map")
+    shards = read_mapping(path, "index").get("weight_map")
     if not isinstance(shards, dict) or not shards:
         raise ModelError("the index names no weights", hint=hint, file=path)
     for shard in {repr(name): name for name in shards.values()}.values():
@@ -103,8 +108,11 @@ def _check_kinds(folder: Path) -> None:
             raise ModelError(f"is a {kind}, not a file", hint="remove it", file=path)
 
 
-def _read_json(path: Path, called: str) -> dict[str, Any]:
-    """The mapping in a JSON file. called: what the message names it. Raises ModelError."""
+def read_mapping(path: Path, called: str) -> dict[str, Any]:
+    """The mapping in a JSON file of a checkpoint. called: what the message names it.
+
+    Raises ModelError.
+    """
     hint = "copy or download it again"
     content = read_regular(path, MOST_JSON_BYTES, ModelError)
     try:
@@ -126,7 +134,7 @@ def _names_weights(name: object, suffix: str) -> bool:
 
 def _check_config(path: Path) -> None:
     """Values that would break or fill a library before it can refuse them."""
-    fields = _read_json(path, "config")
+    fields = read_mapping(path, "config")
     hint = "save the model again with save_pretrained, or correct the value"
     classes = fields.get("architectures")
     if classes is not None and not (
@@ -146,7 +154,7 @@ def _check_config(path: Path) -> None:
         )
     for name, number in _numbers(fields):
         limit = MOST_NUMBER
-        if "num_labels" in name:
+        if "num_labels" in name or name in ("id2label", "label2id"):
             limit = MOST_LABELS
         elif "layer" in name:
             limit = MOST_LAYERS
@@ -156,12 +164,15 @@ def _check_config(path: Path) -> None:
 
 
 def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Every whole number with the name of its field, those of mappings inside included."""
+    """Every whole number, and the size of every mapping, with the name of its field; those of
+    mappings inside included.
+    """
     mappings = [fields]  # a list, because the mappings may be nested deeper than calls can be
     while mappings:
         for name, value in mappings.pop().items():
             if isinstance(value, dict):
                 mappings.append(value)
+                yield name, len(value)
             elif isinstance(value, int):
                 yield name, value
 
@@ -170,7 +181,7 @@ def _check_added(path: Path) -> None:
     """Refuse a file that names more tokens than any tokenizer adds."""
     if not path.is_file():
         return
-    fields = _read_json(path, "list of tokens")
+    fields = read_mapping(path, "list of tokens")
     groups = [fields, *(value for value in fields.values() if isinstance(value, list | dict))]
     added = max(map(len, groups))
     if added > MOST_ADDED:
@@ -182,7 +193,7 @@ def _check_tokenizer_config(path: Path) -> None:
     """No file but those that the identity covers, and a limit that is a number."""
     if not path.is_file():
         return
-    fields = _read_json(path, "tokenizer's config")
+    fields = read_mapping(path, "tokenizer's config")
     hint = "save the tokenizer again with save_pretrained"
     for name, harmless in (("fast_tokenizer_files", ["tokenizer.json"]), ("init_inputs", [])):
         if fields.get(name) not in (None, harmless):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from biobench.core.checkpoint_safety import read_mapping
+from biobench.errors import ModelError
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
 
@@ -40,9 +42,9 @@ def _is_checkpoint(folder: Path) -> bool:
 def _merge(folder: Path) -> str:
     """How to make a checkpoint of an adapter and its base."""
     try:
-        adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        adapter = read_mapping(folder / "adapter_config.json", "adapter's config")
         base = str(adapter["base_model_name_or_path"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (ModelError, KeyError):
         base = "BASE"
     merged = (
         f"PeftModel.from_pretrained(AutoModel.from_pretrained('{base}'), '{folder}')"

@@ -27,8 +27,9 @@ def apply_rule(
     else:
         labels = _most_frequent(documents, rule.top_k)
     result: list[Document] = []
+    wanted = set(labels)
     for document in documents:
-        document_labels = tuple(label for label in labels if label in document.labels)
+        document_labels = tuple(sorted(wanted.intersection(document.labels)))
         if document_labels or isinstance(rule, CollectedLabels):
             result.append(replace(document, labels=document_labels))
     return labels, result

@@ -209,6 +209,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
     cannot be.
     """
     kind = get_kind(request.spec.type)
+    listed = _listed_labels(request.spec)
     ids: set[str] = set()
     for document in documents:
         location = _location(request, document)
@@ -217,7 +218,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         ids.add(document.id)
         _check_characters(location, document)
         _check_spans(location, document)
-        _check_labels(location, document)
+        _check_labels(location, document, listed)
         _check_form(location, document)
         spans = tuple(sorted(set(document.spans)))
         yield kind.labelled(document if spans == document.spans else replace(document, spans=spans))
@@ -250,13 +251,19 @@ def _check_spans(location: FileLine, document: Document) -> None:
             raise location.bad(message, "check offsets")
 
 
-def _check_labels(location: FileLine, document: Document) -> None:
-    """Refuse a label that the task does not list; a number is left to its kind."""
-    spec = location.request.spec
+def _listed_labels(spec: TaskSpec) -> set[str] | None:
+    """The labels that documents may have; None where the data say it, or they are numbers."""
     if not isinstance(spec.labels, list) or get_kind(spec.type).numeric:
+        return None
+    return set(spec.labels)
+
+
+def _check_labels(location: FileLine, document: Document, listed: set[str] | None) -> None:
+    """Refuse a label that the task does not list."""
+    if listed is None:
         return
     for label in label_occurrences([document]):
-        if label not in spec.labels:
+        if label not in listed:
             hint = "check `labels` and the reader's map"
             raise location.bad("{} is not a label of the task", hint, label)
 

@@ -134,10 +134,18 @@ def _kept_network(
     encoder = load_encoder(checkpoint, device).encoder
     spec = prepared.spec.model_copy(update={"head": options})
     encoder.read_first_token(spec.reads_first_token)
-    module = prepared.kind.build_head(options, checkpoint, encoder.width, len(head.labels))
     file = checkpoint.folder / HEAD_FILE
+
+    def build() -> nn.Module:
+        return prepared.kind.build_head(options, checkpoint, encoder.width, len(head.labels))
+
     try:
-        module.load_state_dict(load_file(file))
+        weights = load_file(file)
+        # without memory first, of which the description may ask for any amount
+        with torch.device("meta"):
+            build().load_state_dict(weights, assign=True)
+        module = build()
+        module.load_state_dict(weights)
     except (OSError, RuntimeError, SafetensorError) as error:
         raise ModelError(
             f"the head cannot be loaded: {first_line(error)}",

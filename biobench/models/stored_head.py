@@ -6,13 +6,13 @@ and an encoder with `head.safetensors`, as `--keep-model` writes it. Loads no to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
+from biobench.core.checkpoint_safety import read_mapping
 from biobench.errors import ModelError, UsageError
 from biobench.models.loading import Checkpoint
 from biobench.schema.training import Head
@@ -118,11 +118,11 @@ def _kept_head(checkpoint: Checkpoint) -> StoredHead:
     """The head of a folder that `--keep-model` wrote."""
     path = checkpoint.folder / HEAD_ABOUT
     try:
-        about: dict[str, Any] = json.loads(path.read_bytes())
+        about = read_mapping(path, "head's description")
         options = Head.model_validate(about["head"])
         labels = tuple(str(label) for label in about["outputs"])
         return StoredHead(options.kind, labels, str(about["kind"]), options)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+    except (KeyError, TypeError, ValidationError) as error:
         raise ModelError(
             f"does not describe the head in {HEAD_FILE}",
             hint="give the whole folder that --keep-model wrote",

@@ -98,9 +98,10 @@ def curves_of(results: Results, task: str, average: AverageName = "paper") -> li
 
 def _recipe(group: RunGroup) -> tuple[float, str]:
     """The share of the training documents, and all else that the records say of the protocol."""
-    protocol = deepcopy(group.records[0].protocol)
-    training = protocol.get("training", {})
-    share = float(training.pop("train_fraction", 1.0))
+    protocol, share = deepcopy(group.records[0].protocol), 1.0
+    match protocol.get("training"):
+        case {"train_fraction": float() as share} as training:
+            del training["train_fraction"]
     return share, canonical(protocol)
 
 

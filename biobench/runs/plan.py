@@ -368,6 +368,8 @@ def _key(
         protocol["checkpoint"] = changes
     if ready is not None:
         protocol["labels"] = [[label, ready.matched.get(label)] for label in ready.head.labels]
+        if ready.head.options is not None:
+            protocol["head"] = ready.head.options.model_dump(mode="json")
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,

@@ -4,7 +4,6 @@ text.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -17,7 +16,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from biobench.core.checkpoint_safety import MOST_JSON_BYTES, read_mapping
+from biobench.core.files import read_regular
 from biobench.core.threads import usable_cpus
+from biobench.errors import ModelError
 from biobench.schema.contamination import EXCLUSION_FILE, Contamination, Exclusions
 from biobench.schema.record import Provenance
 from biobench.store.overlaps import find_overlap
@@ -139,18 +141,19 @@ def contamination(
     if measured is not None:
         return measured
     try:
-        ledger = json.loads((folder / "ledger.json").read_bytes())
+        ledger = read_mapping(folder / "ledger.json", "ledger")
         trained_on = Contamination(
             corpus=ledger["name"],
             corpus_hash=ledger["corpus"]["manifest_hash"],
             base=ledger["base"]["source"],
         )
         exclusion_hash = ledger["corpus"]["exclusion_hash"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
+    except (ModelError, KeyError, TypeError, ValidationError):
         return None
     try:
-        excluded = Exclusions.model_validate_json((folder / EXCLUSION_FILE).read_bytes())
-    except (OSError, ValidationError):
+        listed = read_regular(folder / EXCLUSION_FILE, MOST_JSON_BYTES, ModelError)
+        excluded = Exclusions.model_validate_json(listed)
+    except (ModelError, ValidationError):
         return trained_on
     entry = excluded.tasks.get(task)
     holds = entry is not None and entry.data_hash == data_hash

@@ -18,7 +18,7 @@ from biobench.kinds.base import get_kind
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
 from biobench.schema.record import READY
-from biobench.schema.strict import FieldError
+from biobench.schema.strict import FieldError, repeated
 from biobench.schema.task import parse_seeds
 
 _FRACTION = "training.train_fraction"
@@ -134,11 +134,10 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError(
             f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`"
         )
-    ids = [task.id for task in loaded]
-    repeated = [name for name in ids if ids.count(name) > 1]
-    if repeated:
+    twice = repeated(task.id for task in loaded)
+    if twice:
         raise UsageError(
-            f"two of the tasks have the id '{repeated[0]}'", hint="give each spec its own id"
+            f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id"
         )
     at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
     tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]

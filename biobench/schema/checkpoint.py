@@ -21,7 +21,10 @@ _TOKENIZER = (
     "*.model",
     "*.bpe",
     "bpe.codes",
+    *("byte_maps.json", "dict.txt", "emoji.json", "prophetnet.tokenizer", "source.spm"),
+    *("vocab-src.json", "word_pronunciation.json", "word_shape.json"),
 )
+"""What classes of tokenizers make the ids of a text from."""
 
 
 def content_files(folder: Path, *, code: bool = False) -> list[Path]:

@@ -291,6 +291,18 @@ class RunRecord(Strict):
                 return float(low), float(high)
         return None
 
+    @field_validator("protocol")
+    @classmethod
+    def _fields_can_be_read(cls, protocol: dict[str, Any]) -> dict[str, Any]:
+        """Tables read the recipe by its fields, and the lengths of needle texts."""
+        training, reader = protocol.get("training", {}), protocol.get("reader", {})
+        if not (isinstance(training, dict) and isinstance(reader, dict)):
+            raise ValueError("'training' or 'reader' has no fields")
+        lengths = reader.get("lengths", [])
+        if not isinstance(lengths, list) or not all(isinstance(n, int) for n in lengths):
+            raise ValueError("'reader.lengths' lists no numbers")
+        return protocol
+
     @field_validator("per_label")
     @classmethod
     def _labels_are_whole(cls, rows: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:

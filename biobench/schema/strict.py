@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import difflib
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
@@ -208,6 +209,11 @@ def plain(value: Any) -> Any:
 
 MOST_KNOWN = 40
 """Names that are listed in a hint; more are not."""
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once, sorted."""
+    return sorted(name for name, number in Counter(names).items() if number > 1)
 
 
 def suggest(word: str, known: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from biobench.schema.source import Below, fail
-from biobench.schema.strict import Strict, plain
+from biobench.schema.strict import Strict, plain, repeated
 from biobench.schema.task import MetricName
 
 
@@ -65,9 +65,9 @@ class SuiteSpec(Strict):
     @classmethod
     def _distinct(cls, value: tuple[Member, ...]) -> tuple[Member, ...]:
         names = [member.name for member in value]
-        twice = {name for name in names if names.count(name) > 1}
+        twice = repeated(names)
         if twice:
-            raise fail(f"task '{min(twice)}' occurs twice in the suite", "keep one")
+            raise fail(f"task '{twice[0]}' occurs twice in the suite", "keep one")
         if not value:
             raise fail("the suite has no task", "list ids under `tasks:`")
         return value

@@ -23,7 +23,7 @@ from biobench.schema.source import (
     later,
     sources_named,
 )
-from biobench.schema.strict import OneOf, Strict
+from biobench.schema.strict import OneOf, Strict, repeated
 from biobench.schema.training import Head, Probe, Protocol, Training
 
 TaskType = Annotated[str, OneOf(kind_names)]
@@ -205,9 +205,9 @@ class TaskSpec(Strict):
     def _labels(cls, value: Labels) -> Labels:
         if not isinstance(value, list):
             return value
-        twice = {v for v in value if value.count(v) > 1}
+        twice = repeated(value)
         if twice:
-            raise fail(f"label '{min(twice)}' occurs twice", "keep one")
+            raise fail(f"label '{twice[0]}' occurs twice", "keep one")
         if not value or any(not v.strip() for v in value):
             raise fail("labels must be at least one non-empty text", "list the labels")
         return value

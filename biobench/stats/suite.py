@@ -7,6 +7,7 @@ freedom.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ def task_weights(clusters: Sequence[str]) -> FloatArray:
 
     clusters: the corpus of each task. The weights add up to 1.
     """
-    sizes = {label: list(clusters).count(label) for label in clusters}
+    sizes = Counter(clusters)
     return np.array([1 / (len(sizes) * sizes[label]) for label in clusters])
 
 

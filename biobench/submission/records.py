@@ -16,6 +16,7 @@ from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.source import TopLabels
 from biobench.schema.task import TaskSpec
+from biobench.score.slices import SLICES
 from biobench.store import Brief, run_key
 from biobench.submission.checks import Check, error
 from biobench.submission.names import DEVICE, REVISION
@@ -115,8 +116,9 @@ def _impossible(record: RunRecord) -> list[str]:
     # these runs
     alone = record.track != "frozen" and record.task.type != NEEDLE
     claims = {
-        "scores": not record.scores
-        or not all(get_metric(name).allows(value) for name, value in record.scores.items()),
+        "scores": not _are_possible(record.scores),
+        "slices": not record.slices.keys() <= SLICES.keys()
+        or not all(_are_possible(part.scores) for part in record.slices.values()),
         "training.precision": training.precision not in ("bf16", "fp32"),
         "training.steps": max([training.best_step, *(p.step for p in training.curve)])
         > training.steps,
@@ -133,6 +135,11 @@ def _impossible(record: RunRecord) -> list[str]:
         or (alone and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3),
     }
     return [name for name, impossible in claims.items() if impossible]
+
+
+def _are_possible(scores: dict[str, float]) -> bool:
+    """Whether there are any, and each lies where its metric does."""
+    return bool(scores) and all(get_metric(name).allows(value) for name, value in scores.items())
 
 
 def differing(claimed: dict[str, float], computed: dict[str, float]) -> list[str]:

@@ -1,6 +1,7 @@
 """`run --track ready`: checkpoints that bring a head answer the test split without training."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,12 +9,14 @@ from typing import Any, NamedTuple
 import pytest
 
 import biobench as package
+from biobench.models.stored_head import HEAD_ABOUT
 from biobench.store import Store
 from tests.helpers.checkpoints import configure, make_checkpoint, reweigh
 
 OPTIONS = ("--limit", "60", "--device", "cpu", "--no-gate", "--set", "training.precision=fp32")
 READY = ("--track", "ready", *OPTIONS)
 NER = ("run", "foreign", "--task", "demo_ner", *READY)
+TOPIC = ("run", "foreign", "--task", "demo_topic", *READY)
 
 
 class Kept(NamedTuple):
@@ -155,7 +158,7 @@ def test_where_nothing_can_be_answered_one_line_says_why(biobench, foreign, kept
     said = biobench(*NER).refusal()
     assert "it has O, B-A, I-A" in said
     assert "the task has Anatomy, Disease, Drug" in said
-    topic = biobench("run", "foreign", "--task", "demo_topic", *READY).refusal()
+    topic = biobench(*TOPIC).refusal()
     assert "the checkpoint's is of type token classification" in topic
     bare = make_checkpoint("bert", tmp_path / "bare")
     assert "no classification head" in biobench("run", bare, "--task", "demo_ner", *READY).refusal()
@@ -205,3 +208,19 @@ def test_comparison_says_that_seeds_play_no_part_on_the_side_of_a_ready_made_mod
     biobench("run", "dummy", "--seeds", "1-3", *settings).ok()
     said = biobench("compare", folder.name, "dummy", "--task", "demo_topic").ok().out
     assert "no seeds on its side" in " ".join(said.split())
+
+
+def test_what_a_folder_says_of_its_head_is_bounded_and_decides_the_key(biobench, kept, tmp_path):
+    folder = shutil.copytree(kept["demo_topic"].folder, tmp_path / "foreign")
+    said = folder / HEAD_ABOUT
+    about, keys = json.loads(said.read_text()), []
+    for pooling in ("mean", "cls"):
+        about["head"]["pooling"] = pooling
+        said.write_text(json.dumps(about))
+        keys += [row["key"] for row in biobench(*TOPIC, "--json").ok().json()]
+    assert len(set(keys)) == 2
+    about["outputs"].append("more than the weights hold")
+    said.write_text(json.dumps(about))
+    assert "the head cannot be loaded" in biobench(*TOPIC).err
+    os.truncate(said, 2**27)
+    assert "has more than" in biobench(*TOPIC).refusal()

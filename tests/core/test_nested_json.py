@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from biobench.core.layouts import layout_hint
 from biobench.report.details.pretraining import read_pretraining
 from biobench.runs.provenance import contamination
 from biobench.store.claims import read_heartbeat
@@ -24,12 +25,21 @@ def test_a_ledger_beside_a_strangers_checkpoint_tells_nothing(tmp_path: Path) ->
 def test_a_ledger_beside_a_training_curve_hides_no_curve(tmp_path: Path) -> None:
     point = {"event": "train", "phase": "p", "tokens": 8, "loss": 1.5}
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "metrics.jsonl").write_text(json.dumps(point) + "\n")
+    lines = (json.dumps(point), NESTED, json.dumps(point))
+    (tmp_path / "run" / "metrics.jsonl").write_text("\n".join(lines))
     (tmp_path / "run" / "ledger.json").write_text(NESTED)
     (tmp_path / "cka.json").write_text(NESTED)
     read = read_pretraining(tmp_path)
-    assert [[point.loss for point in run.points] for run in read.runs] == [[1.5]]
-    assert [finding.file for finding in read.findings] == ["cka.json"]
+    assert [[point.loss for point in run.points] for run in read.runs] == [[1.5, 1.5]]
+    assert [finding.file for finding in read.findings] == [
+        "cka.json",
+        "run/metrics.jsonl:2",
+    ]
+
+
+def test_a_config_of_an_adapter_names_no_base(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(NESTED)
+    assert "adapter of 'BASE'" in layout_hint(tmp_path, "")
 
 
 def test_a_claim_is_none(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ features name.
 
 from __future__ import annotations
 
+import struct
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
 from biobench.data.verify import verify
+from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
 SPLITS = ("train", "validation", "test")
@@ -96,3 +99,19 @@ def test_the_features_say_type_and_labels(shape: str, written: str, tmp_path: Pa
     checked = verify(task, tmp_path)
     assert {name: checked.counts[name]["documents"] for name in SPLITS} == dict.fromkeys(SPLITS, 6)
     assert not checked.problems
+
+
+@pytest.mark.parametrize("last", [2**31 - 2, -5_000])
+def test_offsets_that_lead_out_of_an_arrow_file_are_refused(last: int, tmp_path: Path) -> None:
+    """Arrow itself reads whatever memory they name, or dies."""
+    lengths = map(len, columns("test")["strings"]["text"])
+    sound = list(accumulate(lengths, initial=0))
+    parts = {split: Dataset.from_dict(columns(split)["strings"]) for split in SPLITS}
+    DatasetDict(parts).save_to_disk(tmp_path / "corpus")
+    (file,) = (tmp_path / "corpus" / "test").glob("*.arrow")
+    offsets, wrong = (struct.pack("<7i", *sound[:-1], end) for end in (sound[-1], last))
+    content = file.read_bytes()
+    assert content.count(offsets) == 1
+    file.write_bytes(content.replace(offsets, wrong))
+    with pytest.raises(DataFormatError, match="not a whole parquet or Arrow file"):
+        scaffold(tmp_path / "corpus", "made")

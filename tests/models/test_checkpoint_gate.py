@@ -14,10 +14,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.models.auto.tokenization_auto import (
+    TOKENIZER_MAPPING_NAMES,
+    tokenizer_class_from_name,
+)
 
+from biobench.core.checkpoint_safety import INNER_TOKENIZER
 from biobench.errors import ModelError
 from biobench.models.loading import CARD, find_checkpoint, licence_of, load_tokenizer, window
 from biobench.models.weights import load_base
+from biobench.schema.checkpoint import content_files
 from tests.helpers.checkpoints import configure
 from tests.models.test_checkpoint_safety import Writes
 from trainer.model.network import load_weights
@@ -205,3 +211,23 @@ def test_a_card_is_read_at_once(folder: Path, card: str) -> None:
     began = time.process_time()
     assert licence_of(folder) is None
     assert time.process_time() - began < 2
+
+
+def test_a_tokenizer_in_a_folder_inside_is_refused(folder: Path) -> None:
+    """A class of the library would read it past every check of the folder itself."""
+    (folder / INNER_TOKENIZER).mkdir()
+    with pytest.raises(ModelError, match="holds a tokenizer of its own"):
+        open_all(folder)
+
+
+@pytest.mark.slow
+def test_the_identity_covers_what_any_class_reads_ids_from(folder: Path) -> None:
+    beside_ids = {"entity_vocab.json", "normalizer.json"}  # entities, and what Whisper wrote
+    targets = {"target.spm", "target_vocab.json", "vocab-tgt.json"}  # of another language
+    for names in TOKENIZER_MAPPING_NAMES.values():
+        made_by = tokenizer_class_from_name(names) if names else None
+        for name in getattr(made_by, "vocab_files_names", {}).values():
+            (folder / name).touch()
+    covered = {path.name for path in content_files(folder)}
+    read = {path.name for path in folder.iterdir() if path.is_file()}
+    assert read - covered <= beside_ids | targets

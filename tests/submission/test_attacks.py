@@ -160,7 +160,8 @@ LIES: dict[str, tuple[Changes, str]] = {
     "fewer labels": (lambda r: r["task"].update(labels=r["task"]["labels"][:-1]), "T03"),
     "redacted": (lambda r: r.update(redacted=True), "T03"),
     "the paper's metric": (lambda r: r["task"].update(paper="weighted_f1"), "T03"),
-    "the protocol": (lambda r: r["protocol"].update(reader={"lengths": 5}), "T03"),
+    "the protocol": (lambda r: r["protocol"].update(reader={"lengths": [5]}), "T03"),
+    "a protocol without fields": (lambda r: r["protocol"].update(training=[]), "R01"),
     "a fold": (lambda r: r.update(resampling={"fold": 0, "folds": 1, "train_documents": 9}), "T03"),
     "fewer gold labels": (
         lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]),
@@ -181,7 +182,11 @@ LIES: dict[str, tuple[Changes, str]] = {
     ),
     "a slice of an unknown name": (
         lambda r: r.update(slices={"lucky": {"gold": 3, "scores": {"micro_f1": 1.0}}}),
-        "S04",
+        "R02",
+    ),
+    "more than all of a slice": (
+        lambda r: r.update(slices={"clean": {"gold": 3, "scores": {"micro_f1": 7.0}}}),
+        "R02",
     ),
     "no parameters": (lambda r: r["model"].update(parameters=0), "R02"),
     "oracle of 7": (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),

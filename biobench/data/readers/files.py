@@ -263,8 +263,8 @@ class DataRow:
                 kind = "an object" if isinstance(value, dict) else "a list"
                 hint = f"field '{name}' must hold a label, or a list of labels, as texts"
                 raise self.bad(f"a label is {kind}: {{}}", hint, str(value))
-            undeclared = str(value) not in (*declared, *listed)
-            if isinstance(value, float) and undeclared and not fractions:
+            is_fraction = isinstance(value, float) and not fractions
+            if is_fraction and str(value) not in (*declared, *listed):
                 hint = "labels are texts or whole numbers; a number to predict is `regression`"
                 raise self.bad("a label is the number {}", hint, str(value))
         return [self.named(value, names) for value in values]

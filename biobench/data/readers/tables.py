@@ -40,9 +40,9 @@ def class_names(path: Path) -> dict[str, list[str]]:
         raise _no_table(path, error) from None
     names: dict[str, list[str]] = {}
     for column, feature in _features(schema).items():
-        named = getattr(feature, "feature", feature)
-        if hasattr(named, "names"):
-            names[column] = list(named.names)
+        names_of_column = getattr(getattr(feature, "feature", feature), "names", None)
+        if names_of_column is not None:
+            names[column] = list(map(str, names_of_column))
     return names
 
 
@@ -70,6 +70,8 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
                 if isinstance(getattr(feature, "feature", feature), dict)
             }
             for batch in batches:
+                # Arrow believes the offsets in a file, and would read whatever memory they name.
+                batch.validate(full=True)
                 for values in batch.to_pylist():
                     number += 1
                     numbers[location.split] += 1
@@ -114,7 +116,7 @@ def _with_names(feature: Any, value: Any) -> Any:
         return None
     if hasattr(feature, "names"):
         is_index = isinstance(value, int) and 0 <= value < len(feature.names)
-        return feature.names[value] if is_index else None
+        return str(feature.names[value]) if is_index else None
     if isinstance(feature, dict):
         named = {name: _with_names(feature[name], item) for name, item in value.items()}
         return _transposed(named)

@@ -235,7 +235,7 @@ def _points(path: Path) -> tuple[list[Point], list[tuple[int, str]]]:
             read = json.loads(line)
             if not (isinstance(read, dict) and read.get("event") in _OTHER_EVENTS):
                 points.append(Point.model_validate(read))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             # a run that was killed may leave its last line cut short
             if number < len(lines) or isinstance(error, ValidationError):
                 wrong.append((number, _reason(error)))
