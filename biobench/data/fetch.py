@@ -13,16 +13,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, damage, explain, patiently
+from biobench.core.hub import client_errors, explain
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
+from biobench.data.hub import download_files, folder_name, look_up, read_tables, source_named
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
@@ -179,39 +178,50 @@ def _put(staged: Path, target: Path) -> list[str]:
 
 
 def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) -> list[str]:
-    """Files of a dataset repository by name, all of one commit; scripts in it are never loaded.
+    """Files of a dataset repository by name, or the tables of a configuration, all of one commit.
 
     Where the revision is a name (a branch, a tag), the note says which commit it meant.
     """
-    from huggingface_hub import HfApi, snapshot_download
-
-    prefix = f"{hub.path.strip('/')}/" if hub.path else ""
-    patterns = [prefix + pattern.replace(FOLD, "*") for pattern in patterns_of(source.files)]
-    repository, commit = f"hub dataset {hub.repo}@{hub.revision}", hub.revision
-    try:
+    with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
+        if hub.config is not None:
+            pinned, staged = read_tables(hub, Path(aside))
+            commit = pinned.revision
+        else:
+            commit, staged = hub.revision, Path(aside)
+            if not hub.pinned:
+                commit = look_up(hub).commit
+            _copy_files(source, hub, commit, staged)
         if not hub.pinned:
-            info = patiently(lambda: HfApi().dataset_info(hub.repo, revision=hub.revision))
-            commit = info.sha or hub.revision
             note = f"'{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             result.notes.append(f"hub dataset {hub.repo}: {note}")
-        take = partial(
-            snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns
-        )
-        snapshot = Path(patiently(lambda: take(hub.repo)))
-    except client_errors() as error:
-        message, hint = explain(error, hub.repo, "dataset", hub.revision)
-        raise DataUnavailableError(
-            f"{repository}: {message}", hint=f"{hint}; or use another source"
-        ) from error
-    with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
-        for path in (p for p in snapshot.rglob("*") if p.is_file()):
-            name = path.relative_to(snapshot).as_posix()
-            if not any(fnmatch(name, pattern) for pattern in patterns):
-                continue
-            if (wrong := damage(path)) is not None:
-                hint = f"delete {path.resolve()} and fetch again"
-                raise DataUnavailableError(f"{repository}: {name}: {wrong}", hint=hint)
-            copy = Path(aside) / name.removeprefix(prefix)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        return _put(Path(aside), data_dir / source.folder)
+        return _put(staged, data_dir / source.folder)
+
+
+def _copy_files(source: Source, hub: HubSource, commit: str, target: Path) -> None:
+    """Copy the files that the source names out of the cache of the hub's client."""
+    prefix = f"{hub.path.strip('/')}/" if hub.path else ""
+    patterns = [prefix + pattern.replace(FOLD, "*") for pattern in patterns_of(source.files)]
+    for name, path in download_files(hub, commit, patterns).items():
+        copy = target / name.removeprefix(prefix)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def fetch_named(
+    name: str, revision: str | None, data_dir: str | Path | None
+) -> tuple[HubSource, Path]:
+    """Fetch `hub:ORG/NAME[:CONFIG]`: (its source at a commit, its folder below the data folder).
+
+    Raises UsageError for what is no such name, and what `fetch` raises.
+    """
+    hub, folder = source_named(name, revision), data_folder(data_dir)
+    work = folder / WORK
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        with _alone(work), tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
+            pinned, staged = read_tables(hub, Path(aside))
+            target = folder / folder_name(pinned)
+            _put(staged, target)
+    except OSError as error:
+        raise not_written(error, folder) from None
+    return pinned, target

@@ -148,6 +148,8 @@ class HubSource(Strict):
     """A commit (40 hex digits); a branch or a tag can move, which `tasks validate` says."""
     path: Below = ""
     """Folder in the repository that the source's `files` are relative to."""
+    config: str | None = None
+    """Read by `datasets` into `<split>.parquet` instead: the configuration of this name."""
 
     @property
     def pinned(self) -> bool:
