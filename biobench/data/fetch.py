@@ -18,10 +18,16 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, explain
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
-from biobench.data.hub import download_files, folder_name, look_up, read_tables, source_named
+from biobench.data.hub import (
+    download_files,
+    explained,
+    folder_name,
+    look_up,
+    read_tables,
+    source_named,
+)
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
@@ -128,21 +134,17 @@ def _fetch_url(
         if item.members and item.unpack == "zip" and inside is not None:
             from huggingface_hub import HfFileSystem
 
-            try:
-                with HfFileSystem().open(
-                    f"datasets/{inside[1]}@{inside[2]}/{inside[3]}", "rb"
-                ) as stream:
-                    unpack(
-                        stream,
-                        "zip",
-                        staged,
-                        subfolder=item.subfolder,
-                        members=item.members,
-                        name=item.url,
-                    )
-            except client_errors() as error:
-                message, hint = explain(error, inside[1], "dataset", inside[2])
-                raise DataUnavailableError(f"{item.url}: {message}", hint=hint) from error
+            repository = HubSource(repo=inside[1], revision=inside[2])
+            path = f"datasets/{inside[1]}@{inside[2]}/{inside[3]}"
+            with explained(repository), HfFileSystem().open(path, "rb") as stream:
+                unpack(
+                    stream,
+                    "zip",
+                    staged,
+                    subfolder=item.subfolder,
+                    members=item.members,
+                    name=item.url,
+                )
             result.notes.append("only the members were read; the archive's hash was not checked")
         else:
             key = hashlib.sha256(item.url.encode()).hexdigest()[:16]

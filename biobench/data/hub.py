@@ -72,7 +72,7 @@ def look_up(source: HubSource) -> Repository:
     from huggingface_hub import HfApi
 
     ask = partial(HfApi().dataset_info, source.repo, revision=source.revision, files_metadata=True)
-    with _explained(source):
+    with explained(source):
         info = patiently(ask)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
     return Repository(source, info.sha or source.revision, sizes)
@@ -86,7 +86,7 @@ def download_files(source: HubSource, commit: str, patterns: list[str]) -> dict[
     from huggingface_hub import snapshot_download
 
     take = partial(snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns)
-    with _explained(source):
+    with explained(source):
         snapshot = Path(patiently(lambda: take(source.repo)))
     files: dict[str, Path] = {}
     for path in sorted(snapshot.rglob("*")):
@@ -107,7 +107,7 @@ def _shown(source: HubSource) -> str:
 
 
 @contextmanager
-def _explained(source: HubSource) -> Iterator[None]:
+def explained(source: HubSource) -> Iterator[None]:
     """Errors of the hub's client as DataUnavailableError."""
     try:
         yield
@@ -130,13 +130,15 @@ def read_tables(source: HubSource, work: Path) -> tuple[HubSource, Path]:
     script = f"{source.repo.partition('/')[2]}.py"
     if script in repository.sizes:
         raise repository.bad(f"its script {script} is never run", _CONVERTED)
+    if not repository.tables:
+        raise repository.bad("it holds no csv, tsv, json, parquet or arrow files", _CONVERTED)
     copy, target = (work / "repository").resolve(), work / "tables"
     copy.mkdir(parents=True)
     target.mkdir()
     config, data_dir = _configuration(repository, _card(repository, copy))
     arguments = {"path": str(copy), "cache_dir": str(work / "cache")}
     arguments |= {"name": config} if data_dir is None else {"data_dir": data_dir}
-    with _readable(repository):
+    with _readable(repository, copy):
         _download(repository, copy, arguments)
         _write(repository, target, arguments)
     return HubSource(repo=source.repo, revision=repository.commit, config=config), target
@@ -207,7 +209,7 @@ def _card(repository: Repository, copy: Path) -> list[dict[str, Any]]:
     if not text.startswith("---"):
         return []
     head = text.removeprefix("---").partition("\n---")[0]
-    with _readable(repository):
+    with _readable(repository, copy):
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head)):
             raise repository.bad("its card has YAML aliases, which are not read", _CONVERTED)
         configurations = (yaml.safe_load(head) or {}).get("configs") or []
@@ -235,7 +237,7 @@ def _must_lie_below(repository: Repository, path: str) -> None:
     else:
         leaves = "::" in path
     if leaves:
-        raise repository.bad(f"its card names '{path}', which is no file of it", _CONVERTED)
+        raise repository.bad(f"it names '{path}', which is no file of its own", _CONVERTED)
 
 
 def _configuration(repository: Repository, card: list[dict[str, Any]]) -> tuple[str, str | None]:
@@ -259,8 +261,8 @@ def _configuration(repository: Repository, card: list[dict[str, Any]]) -> tuple[
     return chosen, None
 
 
-def _default(names: list[str], card: list[dict[str, Any]]) -> str | None:
-    """The configuration that is meant where none is named; None where that is open."""
+def _default(names: list[str], card: list[dict[str, Any]]) -> str:
+    """The configuration that is meant where none is named; it need not exist."""
     for entry in card:
         if entry.get("default") is True:
             return str(entry.get("config_name"))
@@ -292,8 +294,8 @@ def _written(stream: Any, path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _readable(repository: Repository) -> Iterator[None]:
-    """What `datasets` and the parsers below it raise, as DataFormatError."""
+def _readable(repository: Repository, copy: Path) -> Iterator[None]:
+    """What `datasets` and the parsers below it raise of the copy, as DataFormatError."""
     import pyarrow as pa
     import yaml
     from datasets.exceptions import DatasetsError
@@ -306,5 +308,5 @@ def _readable(repository: Repository) -> Iterator[None]:
     try:
         yield
     except wrong as error:
-        message = first_line(error, 200)
+        message = first_line(error).replace(str(copy), repository.source.repo)[:200]
         raise repository.bad(f"its tables are not read: {message}", _CONVERTED) from error

@@ -217,8 +217,6 @@ def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
     result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
     if source.hub is not None:
-        result.append(
-            f"hub dataset {source.hub.repo}@{source.hub.revision}, "
-            f"{source.hub.path or 'all folders'}"
-        )
+        part = source.hub.config or source.hub.path or "all folders"
+        result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {part}")
     return result

@@ -6,7 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,9 @@ def scaffold_named(
     source = {"repo": hub.repo, "config": hub.config, "revision": hub.revision}
     text = draft.text.replace("\nreader: ", f"\n  hub: {flow(source)}\nreader: ", 1)
     page = f"https://huggingface.co/datasets/{hub.repo}"
-    return replace(draft, text=text.replace(f"{HOMEPAGE}   # fill in", page))
+    text = text.replace(f"{HOMEPAGE}   # fill in", page)
+    seen = f"hub: {hub.repo}, configuration {hub.config}, commit {hub.revision}"
+    return Draft(text, (seen, *draft.detected), draft.data_dir)
 
 
 def _check_id(task_id: str) -> None:
