@@ -15,6 +15,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
 from biobench.data.verify import verify
+from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
 SPLITS = ("train", "validation", "test")
@@ -96,3 +97,15 @@ def test_the_features_say_type_and_labels(shape: str, written: str, tmp_path: Pa
     checked = verify(task, tmp_path)
     assert {name: checked.counts[name]["documents"] for name in SPLITS} == dict.fromkeys(SPLITS, 6)
     assert not checked.problems
+
+
+def test_hidden_labels_are_named(tmp_path: Path) -> None:
+    labels = {"train": [0, 1, 0, 1, 0, 1], "test": [-1] * 6}
+    for split, values in labels.items():
+        rows = {"text": texts(split), "label": values}
+        Dataset.from_dict(rows, features=FEATURES["classes"]).to_parquet(
+            tmp_path / f"{split}.parquet"
+        )
+    with pytest.raises(DataFormatError, match=r"test\.parquet:1: '-1' is not an index") as caught:
+        scaffold(tmp_path, "made")
+    assert "-1 stands for a hidden label" in caught.value.hint
