@@ -135,7 +135,10 @@ def read_tables(source: HubSource, work: Path) -> tuple[HubSource, Path]:
     copy, target = (work / "repository").resolve(), work / "tables"
     copy.mkdir(parents=True)
     target.mkdir()
-    config, data_dir = _configuration(repository, _card(repository, copy))
+    _bring_cards(repository, copy)
+    with _readable(repository, copy):
+        configurations = named_configurations(repository, copy)
+    config, data_dir = _configuration(repository, configurations)
     arguments = {"path": str(copy), "cache_dir": str(work / "cache")}
     arguments |= {"name": config} if data_dir is None else {"data_dir": data_dir}
     with _readable(repository, copy):
@@ -192,30 +195,33 @@ def _link(folder: Path, files: Mapping[str, Path]) -> None:
         (folder / name).symlink_to(path.resolve())
 
 
-def _card(repository: Repository, copy: Path) -> list[dict[str, Any]]:
-    """The configurations that the card names; both files that say something of them are put there.
-
-    Raises DataFormatError for a card that leads out of its repository.
-    """
-    import yaml
-
+def _bring_cards(repository: Repository, copy: Path) -> None:
+    """Bring the files that say something of the others. Raises DataFormatError for large ones."""
     cards = [name for name in _CARDS if name in repository.sizes]
     if any(repository.sizes[name] > _MOST_CARD_BYTES for name in cards):
         raise repository.bad(f"its card has more than {_MOST_CARD_BYTES:,} bytes", _CONVERTED)
     if cards:
         _link(copy, download_files(repository.source, repository.commit, cards))
-    path = copy / _CARDS[0]
-    text = path.read_text(encoding="utf-8", errors="replace").lstrip() if path.is_file() else ""
+
+
+def named_configurations(repository: Repository, copy: Path) -> list[dict[str, Any]]:
+    """The configurations that the card in this folder names, as they stand there.
+
+    Raises DataFormatError for a card that leads out of its repository, or may grow in memory.
+    """
+    import yaml
+
+    card = copy / _CARDS[0]
+    text = card.read_text(encoding="utf-8", errors="replace").lstrip() if card.is_file() else ""
     if not text.startswith("---"):
         return []
     head = text.removeprefix("---").partition("\n---")[0]
-    with _readable(repository, copy):
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head)):
-            raise repository.bad("its card has YAML aliases, which are not read", _CONVERTED)
-        configurations = (yaml.safe_load(head) or {}).get("configs") or []
-        for configuration in configurations:
-            for name in _paths_of(configuration):
-                _must_lie_below(repository, name)
+    if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head)):
+        raise repository.bad("its card has YAML aliases, which are not read", _CONVERTED)
+    configurations = (yaml.safe_load(head) or {}).get("configs") or []
+    for configuration in configurations:
+        for name in _paths_of(configuration):
+            _must_lie_below(repository, name)
     return list(configurations)
 
 
