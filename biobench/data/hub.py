@@ -30,12 +30,16 @@ MOST_ROWS = 10_000_000
 MOST_BYTES = 20 << 30
 """Of all files of a configuration, and of its rows in memory."""
 MOST_FILES = 1_000
+_MOST_LISTED = 100_000
+"""Tables of a repository, of which a configuration reads some."""
 _MOST_CARD_BYTES = 1 << 20
 _CARDS = ("README.md", "dataset_infos.json")
 """What says how a repository's files are to be read."""
 _ROWS = 1_000
 """Rows that are read and written at a time."""
 _TABLES = re.compile(r".+\.((csv|tsv|json|jsonl|ndjson)(\.gz)?|parquet|arrow)")
+_SEPARATORS = (r"\t", r"\s+")
+"""Expressions that a card may name; any other sign is a single one."""
 _BY_HAND = "download a part of it, and give its folder to `biobench tasks new`"
 _CONVERTED = "`--revision refs/convert/parquet` has the hub's own tables of many data sets"
 
@@ -51,7 +55,7 @@ class Repository:
     @property
     def tables(self) -> list[str]:
         """The files whose endings are those of tables."""
-        return [name for name in self.sizes if _TABLES.fullmatch(name)]
+        return [name for name in self.sizes if _TABLES.fullmatch(name) and name not in _CARDS]
 
     def bad(self, what: str, hint: str) -> DataFormatError:
         """The error for what it holds."""
@@ -130,8 +134,9 @@ def read_tables(source: HubSource, work: Path) -> tuple[HubSource, Path]:
     script = f"{source.repo.partition('/')[2]}.py"
     if script in repository.sizes:
         raise repository.bad(f"its script {script} is never run", _CONVERTED)
-    if not repository.tables:
-        raise repository.bad("it holds no csv, tsv, json, parquet or arrow files", _CONVERTED)
+    if not 0 < len(repository.tables) <= _MOST_LISTED:
+        problem = f"it holds {len(repository.tables):,} csv, tsv, json, parquet or arrow files"
+        raise repository.bad(f"{problem}; 1 to {_MOST_LISTED:,} are looked at", _CONVERTED)
     copy, target = (work / "repository").resolve(), work / "tables"
     copy.mkdir(parents=True)
     target.mkdir()
@@ -222,7 +227,17 @@ def named_configurations(repository: Repository, copy: Path) -> list[dict[str, A
     for configuration in configurations:
         for name in _paths_of(configuration):
             _must_lie_below(repository, name)
+        _check_separator(repository, configuration)
     return list(configurations)
+
+
+def _check_separator(repository: Repository, configuration: Mapping[str, Any]) -> None:
+    """Raise DataFormatError where columns are parted by an expression, which may take for ever."""
+    for field in ("sep", "delimiter"):
+        sign = str(configuration.get(field, ","))
+        if len(sign) > 1 and sign not in _SEPARATORS:
+            message = f"its card parts columns by the expression '{sign}', which is not tried"
+            raise repository.bad(message, _CONVERTED)
 
 
 def _paths_of(configuration: Mapping[str, Any]) -> Iterator[str]:

@@ -151,6 +151,12 @@ class HubSource(Strict):
     config: str | None = None
     """Read by `datasets` into `<split>.parquet` instead: the configuration of this name."""
 
+    @model_validator(mode="after")
+    def _path_or_config(self) -> HubSource:
+        if self.path and self.config is not None:
+            raise fail("path and config exclude each other", "leave one of them out")
+        return self
+
     @property
     def pinned(self) -> bool:
         """Whether the revision is a commit."""

@@ -118,7 +118,7 @@ def test_the_configuration_is_the_wanted_or_the_default_one(
 
 REFUSED: dict[str, tuple[Files, str | None, str]] = {
     "script": ({"made.py": b"raise SystemExit", "a.csv": CSV}, None, "its script made.py is never"),
-    "pickle": ({"train.pkl": b"x", "train.pt": b"x"}, None, "holds no csv, tsv, json"),
+    "pickle": ({"train.pkl": b"x", "train.pt": b"x"}, None, "it holds 0 csv, tsv, json"),
     "several": (PARTS, None, "it has several configurations"),
     "unknown": (PARTS | TWO, "c", "it has no configuration 'c'"),
     "file here": ({"a.csv": CSV, **card("[{config_name: a, data_files: /etc/*}]")}, None, "names"),
@@ -134,6 +134,7 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
         "names 'x::http",
     ),
     "alias": ({"a.csv": CSV, **card("[*x]", "x: &x {config_name: a}")}, None, "YAML aliases"),
+    "expression": ({"a.csv": CSV, **card("[{config_name: a, sep: (x+)+y}]")}, None, "'(x+)+y'"),
     "no mapping": ({"a.csv": CSV, **card("[3]")}, None, "its tables are not read"),
     "large card": ({"a.csv": CSV, "README.md": b"x" * (1 << 20) + b"x"}, None, "its card has more"),
     "broken": ({"train.parquet": table()[:-9]}, None, "its tables are not read"),
