@@ -7,9 +7,7 @@ and `datasets` sees nothing but files that lie here: it asks no network.
 from __future__ import annotations
 
 import glob
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ _CARDS = ("README.md", "dataset_infos.json")
 """What says how a repository's files are to be read."""
 _ROWS = 1_000
 """Rows that are read and written at a time."""
-_TABLES = re.compile(r".+\.((csv|tsv|json|jsonl|ndjson)(\.gz)?|parquet|arrow)")
+_TABLES = re.compile(r".+\.(csv|tsv|json|jsonl|ndjson|parquet|arrow)")
 _SEPARATORS = (r"\t", r"\s+")
 """Expressions that a card may name; any other sign is a single one."""
 _BY_HAND = "download a part of it, and give its folder to `biobench tasks new`"
@@ -215,15 +213,19 @@ def named_configurations(repository: Repository, copy: Path) -> list[dict[str, A
     Raises DataFormatError for a card that leads out of its repository, or may grow in memory.
     """
     import yaml
+    from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
     card = copy / _CARDS[0]
-    text = card.read_text(encoding="utf-8", errors="replace").lstrip() if card.is_file() else ""
-    if not text.startswith("---"):
+    if not card.is_file():
         return []
-    head = text.removeprefix("---").partition("\n---")[0]
-    if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head)):
+    with card.open(encoding="utf-8", newline="") as stream:
+        # the same expression as that of `datasets`: another might not see all that it sees
+        head = REGEX_YAML_BLOCK.search(stream.read())
+    if head is None:
+        return []
+    if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head[2])):
         raise repository.bad("its card has YAML aliases, which are not read", _CONVERTED)
-    configurations = (yaml.safe_load(head) or {}).get("configs") or []
+    configurations = (yaml.safe_load(head[2]) or {}).get("configs") or []
     for configuration in configurations:
         for name in _paths_of(configuration):
             _must_lie_below(repository, name)
@@ -322,9 +324,8 @@ def _readable(repository: Repository, copy: Path) -> Iterator[None]:
     from datasets.exceptions import DatasetsError
 
     wrong = (
-        *(DatasetsError, FileNotFoundError, gzip.BadGzipFile, zlib.error, EOFError),
+        *(DatasetsError, pa.ArrowException, yaml.YAMLError, FileNotFoundError, EOFError),
         *(LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError),
-        *(pa.ArrowException, yaml.YAMLError),
     )
     try:
         yield

@@ -5,7 +5,6 @@ The client is replaced by a folder; tests/hub speaks its protocol.
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from collections.abc import Callable
@@ -82,7 +81,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
 SHAPES: dict[str, Files] = {
     "parquet": {"data/train-00000-of-00001.parquet": table()},
     "csv and card": {"train.csv": CSV, **card("[]", INFO)},
-    "packed lines and card": {"train.jsonl.gz": gzip.compress(LINES), **card("[]", INFO)},
+    "lines and card": {"train.jsonl": LINES, **card("[]", INFO)},
 }
 
 
@@ -132,6 +131,11 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
         {"a.csv": CSV, **card("[{config_name: a, data_files: 'x::http://127.0.0.1:9/a.csv'}]")},
         None,
         "names 'x::http",
+    ),
+    "second head": (
+        {"a.csv": CSV, "README.md": b"---\nx: 1\n---y: 2\nconfigs: [{data_files: /x}]\n---\n"},
+        None,
+        "names '/x'",
     ),
     "alias": ({"a.csv": CSV, **card("[*x]", "x: &x {config_name: a}")}, None, "YAML aliases"),
     "expression": ({"a.csv": CSV, **card("[{config_name: a, sep: (x+)+y}]")}, None, "'(x+)+y'"),
