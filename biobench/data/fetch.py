@@ -31,7 +31,7 @@ from biobench.data.hub import (
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from biobench.schema.source import FOLD, HubSource, Source, UrlSource
+from biobench.schema.source import FOLD, HubSource, Original, Source, UrlSource
 from biobench.schema.strict import suggest
 
 WORK = ".biobench"
@@ -65,48 +65,73 @@ def fetch(
     had, or does not match its hash, and DataFormatError when what came is not what the spec says.
     """
     folder = data_folder(data_dir)
-    known = {source.id: source for source in task.spec.all_sources}
-    if source_id is not None and source_id not in known:
-        raise UsageError(
-            f"task {task.id} has no source '{source_id}'", hint=suggest(source_id, list(known))
-        )
-    source = preferred(task) if source_id is None else known[source_id]
+    source = _chosen(task, source_id)
     result = Fetched(task.id, source.id, str(folder / source.folder))
-    location = locate(source, folder)
-    work = folder / WORK
-    if location.complete:
-        if work.is_dir():
-            with (
-                suppress(OSError),
-                _alone(work, timeout=0),
-            ):  # another fetch is at work, or nothing can be written here
-                pass
+    if locate(source, folder).complete:
+        _clean(folder / WORK)
         result.notes.append("already available")
         return result
     if task.spec.access != "open" or not (source.url or source.hub):
-        why = f"source '{source.id}' has no address"
-        if task.spec.access != "open":
-            why = f"the data cannot be downloaded without you ({task.spec.access})"
-        hint = " ".join(
-            f"({n}) {step}" for n, step in enumerate(steps(task, source, folder), start=1)
-        )
-        raise DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        with _alone(work):
-            for part in (source,) if source.original is None else (source, source.original):
-                for item in urls(part):
-                    result.files += _fetch_url(item, work, folder / part.folder, result, progress)
-            if source.hub is not None and not urls(source):
-                result.files += _fetch_hub(source, source.hub, folder, result)
-    except OSError as error:
-        raise not_written(error, folder) from None
+        raise _by_hand(task, source, folder)
+    parts: list[Source | Original] = [source]
+    if source.original is not None:
+        parts.append(source.original)
+    with _working(folder) as work:
+        for part in parts:
+            for item in urls(part):
+                result.files += _fetch_url(item, work, folder / part.folder, result, progress)
+        if source.hub is not None and not urls(source):
+            result.files += _fetch_hub(source, source.hub, folder, result)
     lacking = locate(source, folder).missing
     if lacking:
         message = f"task {task.id}: '{lacking[0]}' is not among what was downloaded"
         hint = f"look into {folder / source.folder}; the release may be laid out differently"
         raise DataFormatError(message, hint=hint, file=task.path)
     return result
+
+
+def _chosen(task: LoadedTask, source_id: str | None) -> Source:
+    """The source of this id, else the first that can be fetched. Raises UsageError."""
+    if source_id is None:
+        return preferred(task)
+    sources = {source.id: source for source in task.spec.all_sources}
+    if source_id not in sources:
+        hint = suggest(source_id, list(sources))
+        raise UsageError(f"task {task.id} has no source '{source_id}'", hint=hint)
+    return sources[source_id]
+
+
+def _by_hand(task: LoadedTask, source: Source, folder: Path) -> DataUnavailableError:
+    """The error for a source that only the user can bring, with the steps."""
+    why = f"source '{source.id}' has no address"
+    if task.spec.access != "open":
+        why = f"the data cannot be downloaded without you ({task.spec.access})"
+    numbered = enumerate(steps(task, source, folder), start=1)
+    hint = " ".join(f"({number}) {step}" for number, step in numbered)
+    return DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
+
+
+def _clean(work: Path) -> None:
+    """Remove what killed fetches left; not while another is at work, or where nothing can be
+    written.
+    """
+    if work.is_dir():
+        with suppress(OSError), _alone(work, timeout=0):
+            pass
+
+
+@contextmanager
+def _working(folder: Path) -> Iterator[Path]:
+    """The folder for downloads, of this fetch alone. Raises DataUnavailableError where the data
+    folder takes no file.
+    """
+    work = folder / WORK
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        with _alone(work):
+            yield work
+    except OSError as error:
+        raise not_written(error, folder) from None
 
 
 @contextmanager
@@ -217,13 +242,11 @@ def fetch_named(
     Raises UsageError for what is no such name, and what `fetch` raises.
     """
     hub, folder = source_named(name, revision), data_folder(data_dir)
-    work = folder / WORK
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        with _alone(work), tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
-            pinned, staged = read_tables(hub, Path(aside))
-            target = folder / folder_name(pinned)
-            _put(staged, target)
-    except OSError as error:
-        raise not_written(error, folder) from None
+    with (
+        _working(folder) as work,
+        tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside,
+    ):
+        pinned, staged = read_tables(hub, Path(aside))
+        target = folder / folder_name(pinned)
+        _put(staged, target)
     return pinned, target
