@@ -18,8 +18,10 @@ import pytest
 
 from biobench.core.checkpoint_safety import check_folder, check_tokenizer
 from biobench.data.catalog import load_task
+from biobench.data.hub import Repository, named_configurations
 from biobench.data.unpack import HEADER_BYTES, unpack
 from biobench.errors import BioBenchError
+from biobench.schema.source import HubSource
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.suite import SuiteSpec
 from biobench.schema.tags import Tagging
@@ -56,6 +58,13 @@ def tokenizer(folder: Path) -> None:
 def spec(folder: Path) -> None:
     os.mkfifo(folder / "task.yaml")
     load_task(folder / "task.yaml")
+
+
+def data_set(folder: Path) -> None:
+    configs = "configs: [{config_name: a, data_files: /etc/passwd}]"
+    (folder / "README.md").write_text(f"---\n{configs}\n---\n")
+    source = HubSource(repo="org/x", revision="main")
+    named_configurations(Repository(source, "0" * 40, {}), folder)
 
 
 def recipe(folder: Path) -> None:
@@ -129,6 +138,7 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "adapter": adapter,
     "tokenizer": tokenizer,
     "archive": archive,
+    "data set of the hub": data_set,
     "spec": spec,
     "recipe": recipe,
     "suite, study": plan,

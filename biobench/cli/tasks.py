@@ -169,7 +169,8 @@ def schema() -> None:
 @tasks.command()
 def new(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")
+        str,
+        typer.Argument(metavar="DATA", help="A data file, its folder, or hub:ORG/NAME[:CONFIG]."),
     ],
     task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
     text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
@@ -186,23 +187,38 @@ def new(
     separator: Annotated[
         str | None, typer.Option("--separator", help="What parts several labels of a cell.")
     ] = None,
+    revision: Annotated[
+        str | None, typer.Option("--revision", help="Branch, tag or commit of a hub:... data set.")
+    ] = None,
+    data_dir: DataDir = None,
     output: Annotated[
         Path | None, typer.Option("--output", "--out", "-o", help="Default: ID.yaml.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from
-    it.
+    """Scaffold a spec from a data file, a folder or a data set of the hub: format, labels, counts
+    and findings are read from it.
     """
-    from biobench.data.scaffold import scaffold
+    from biobench.data.hub import PREFIX
+    from biobench.data.scaffold import scaffold, scaffold_named
     from biobench.data.sniff import Wanted
 
     target = output or Path(f"{task_id}.yaml")
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    named = Wanted(text, label, group, separator)
-    draft = scaffold(data, task_id, language=language, wanted=named, clinical=clinical)
+    options: dict[str, Any] = {
+        "language": language,
+        "wanted": Wanted(text, label, group, separator),
+        "clinical": clinical,
+    }
+    if data.startswith(PREFIX):
+        draft = scaffold_named(data, task_id, revision, data_dir, **options)
+    elif revision is None and data_dir is None:
+        draft = scaffold(data, task_id, **options)
+    else:
+        hint = "leave them out, or name a data set of the hub"
+        raise UsageError("--revision and --data-dir go with hub:ORG/NAME", hint=hint)
     write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir

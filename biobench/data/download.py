@@ -43,26 +43,13 @@ def download(
         for attempt in range(1, _TRIES + 1):
             if sha256 is None:
                 part.unlink(missing_ok=True)
-            try:
-                _receive(url, part, progress)
+            problem = _problem(url, part, progress)
+            if problem is None:
                 break
-            except urllib.error.HTTPError as error:
-                error.close()
-                message, final = (
-                    f"the server answers {error.code} {error.reason}",
-                    error.code not in _AGAIN,
-                )
-                if error.code == 416:
-                    part.unlink(missing_ok=True)
-            except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-                message, final = (
-                    f"cannot be downloaded ({getattr(error, 'reason', None) or error})",
-                    False,
-                )
+            message, final = problem
             if final or attempt == _TRIES:
-                raise DataUnavailableError(
-                    f"{url}: {message}", hint="check the address and the network, and fetch again"
-                )
+                hint = "check the address and the network, and fetch again"
+                raise DataUnavailableError(f"{url}: {message}", hint=hint)
             time.sleep(attempt)
         if sha256 is not None and (digest := file_hash(part)) != sha256:
             part.unlink()
@@ -77,6 +64,22 @@ def download(
     except OSError as error:
         part.unlink(missing_ok=True)
         raise not_written(error, part.parent) from None
+
+
+def _problem(url: str, part: Path, progress: Progress | None) -> tuple[str, bool] | None:
+    """(what went wrong in receiving a file, whether another try would be in vain); None where it is
+    whole.
+    """
+    try:
+        _receive(url, part, progress)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416:
+            part.unlink(missing_ok=True)
+        return f"the server answers {error.code} {error.reason}", error.code not in _AGAIN
+    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        return f"cannot be downloaded ({getattr(error, 'reason', None) or error})", False
+    return None
 
 
 def not_written(error: OSError, folder: Path) -> DataUnavailableError:

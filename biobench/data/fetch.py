@@ -13,20 +13,25 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, damage, explain, patiently
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
+from biobench.data.hub import (
+    download_files,
+    explained,
+    folder_name,
+    look_up,
+    read_tables,
+    source_named,
+)
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from biobench.schema.source import FOLD, HubSource, Source, UrlSource
+from biobench.schema.source import FOLD, HubSource, Original, Source, UrlSource
 from biobench.schema.strict import suggest
 
 WORK = ".biobench"
@@ -60,48 +65,73 @@ def fetch(
     had, or does not match its hash, and DataFormatError when what came is not what the spec says.
     """
     folder = data_folder(data_dir)
-    known = {source.id: source for source in task.spec.all_sources}
-    if source_id is not None and source_id not in known:
-        raise UsageError(
-            f"task {task.id} has no source '{source_id}'", hint=suggest(source_id, list(known))
-        )
-    source = preferred(task) if source_id is None else known[source_id]
+    source = _chosen(task, source_id)
     result = Fetched(task.id, source.id, str(folder / source.folder))
-    location = locate(source, folder)
-    work = folder / WORK
-    if location.complete:
-        if work.is_dir():
-            with (
-                suppress(OSError),
-                _alone(work, timeout=0),
-            ):  # another fetch is at work, or nothing can be written here
-                pass
+    if locate(source, folder).complete:
+        _clean(folder / WORK)
         result.notes.append("already available")
         return result
     if task.spec.access != "open" or not (source.url or source.hub):
-        why = f"source '{source.id}' has no address"
-        if task.spec.access != "open":
-            why = f"the data cannot be downloaded without you ({task.spec.access})"
-        hint = " ".join(
-            f"({n}) {step}" for n, step in enumerate(steps(task, source, folder), start=1)
-        )
-        raise DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        with _alone(work):
-            for part in (source,) if source.original is None else (source, source.original):
-                for item in urls(part):
-                    result.files += _fetch_url(item, work, folder / part.folder, result, progress)
-            if source.hub is not None and not urls(source):
-                result.files += _fetch_hub(source, source.hub, folder, result)
-    except OSError as error:
-        raise not_written(error, folder) from None
+        raise _by_hand(task, source, folder)
+    parts: list[Source | Original] = [source]
+    if source.original is not None:
+        parts.append(source.original)
+    with _working(folder) as work:
+        for part in parts:
+            for item in urls(part):
+                result.files += _fetch_url(item, work, folder / part.folder, result, progress)
+        if source.hub is not None and not urls(source):
+            result.files += _fetch_hub(source, source.hub, folder, result)
     lacking = locate(source, folder).missing
     if lacking:
         message = f"task {task.id}: '{lacking[0]}' is not among what was downloaded"
         hint = f"look into {folder / source.folder}; the release may be laid out differently"
         raise DataFormatError(message, hint=hint, file=task.path)
     return result
+
+
+def _chosen(task: LoadedTask, source_id: str | None) -> Source:
+    """The source of this id, else the first that can be fetched. Raises UsageError."""
+    if source_id is None:
+        return preferred(task)
+    sources = {source.id: source for source in task.spec.all_sources}
+    if source_id not in sources:
+        hint = suggest(source_id, list(sources))
+        raise UsageError(f"task {task.id} has no source '{source_id}'", hint=hint)
+    return sources[source_id]
+
+
+def _by_hand(task: LoadedTask, source: Source, folder: Path) -> DataUnavailableError:
+    """The error for a source that only the user can bring, with the steps."""
+    why = f"source '{source.id}' has no address"
+    if task.spec.access != "open":
+        why = f"the data cannot be downloaded without you ({task.spec.access})"
+    numbered = enumerate(steps(task, source, folder), start=1)
+    hint = " ".join(f"({number}) {step}" for number, step in numbered)
+    return DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
+
+
+def _clean(work: Path) -> None:
+    """Remove what killed fetches left; not while another is at work, or where nothing can be
+    written.
+    """
+    if work.is_dir():
+        with suppress(OSError), _alone(work, timeout=0):
+            pass
+
+
+@contextmanager
+def _working(folder: Path) -> Iterator[Path]:
+    """The folder for downloads, of this fetch alone. Raises DataUnavailableError where the data
+    folder takes no file.
+    """
+    work = folder / WORK
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        with _alone(work):
+            yield work
+    except OSError as error:
+        raise not_written(error, folder) from None
 
 
 @contextmanager
@@ -129,21 +159,17 @@ def _fetch_url(
         if item.members and item.unpack == "zip" and inside is not None:
             from huggingface_hub import HfFileSystem
 
-            try:
-                with HfFileSystem().open(
-                    f"datasets/{inside[1]}@{inside[2]}/{inside[3]}", "rb"
-                ) as stream:
-                    unpack(
-                        stream,
-                        "zip",
-                        staged,
-                        subfolder=item.subfolder,
-                        members=item.members,
-                        name=item.url,
-                    )
-            except client_errors() as error:
-                message, hint = explain(error, inside[1], "dataset", inside[2])
-                raise DataUnavailableError(f"{item.url}: {message}", hint=hint) from error
+            repository = HubSource(repo=inside[1], revision=inside[2])
+            path = f"datasets/{inside[1]}@{inside[2]}/{inside[3]}"
+            with explained(repository), HfFileSystem().open(path, "rb") as stream:
+                unpack(
+                    stream,
+                    "zip",
+                    staged,
+                    subfolder=item.subfolder,
+                    members=item.members,
+                    name=item.url,
+                )
             result.notes.append("only the members were read; the archive's hash was not checked")
         else:
             key = hashlib.sha256(item.url.encode()).hexdigest()[:16]
@@ -179,39 +205,48 @@ def _put(staged: Path, target: Path) -> list[str]:
 
 
 def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) -> list[str]:
-    """Files of a dataset repository by name, all of one commit; scripts in it are never loaded.
+    """Files of a dataset repository by name, or the tables of a configuration, all of one commit.
 
     Where the revision is a name (a branch, a tag), the note says which commit it meant.
     """
-    from huggingface_hub import HfApi, snapshot_download
-
-    prefix = f"{hub.path.strip('/')}/" if hub.path else ""
-    patterns = [prefix + pattern.replace(FOLD, "*") for pattern in patterns_of(source.files)]
-    repository, commit = f"hub dataset {hub.repo}@{hub.revision}", hub.revision
-    try:
+    with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
+        if hub.config is not None:
+            pinned, staged = read_tables(hub, Path(aside))
+            commit = pinned.revision
+        else:
+            commit, staged = hub.revision, Path(aside)
+            if not hub.pinned:
+                commit = look_up(hub).commit
+            _copy_files(source, hub, commit, staged)
         if not hub.pinned:
-            info = patiently(lambda: HfApi().dataset_info(hub.repo, revision=hub.revision))
-            commit = info.sha or hub.revision
             note = f"'{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             result.notes.append(f"hub dataset {hub.repo}: {note}")
-        take = partial(
-            snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns
-        )
-        snapshot = Path(patiently(lambda: take(hub.repo)))
-    except client_errors() as error:
-        message, hint = explain(error, hub.repo, "dataset", hub.revision)
-        raise DataUnavailableError(
-            f"{repository}: {message}", hint=f"{hint}; or use another source"
-        ) from error
-    with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
-        for path in (p for p in snapshot.rglob("*") if p.is_file()):
-            name = path.relative_to(snapshot).as_posix()
-            if not any(fnmatch(name, pattern) for pattern in patterns):
-                continue
-            if (wrong := damage(path)) is not None:
-                hint = f"delete {path.resolve()} and fetch again"
-                raise DataUnavailableError(f"{repository}: {name}: {wrong}", hint=hint)
-            copy = Path(aside) / name.removeprefix(prefix)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        return _put(Path(aside), data_dir / source.folder)
+        return _put(staged, data_dir / source.folder)
+
+
+def _copy_files(source: Source, hub: HubSource, commit: str, target: Path) -> None:
+    """Copy the files that the source names out of the cache of the hub's client."""
+    prefix = f"{hub.path.strip('/')}/" if hub.path else ""
+    patterns = [prefix + pattern.replace(FOLD, "*") for pattern in patterns_of(source.files)]
+    for name, path in download_files(hub, commit, patterns).items():
+        copy = target / name.removeprefix(prefix)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def fetch_named(
+    name: str, revision: str | None, data_dir: str | Path | None
+) -> tuple[HubSource, Path]:
+    """Fetch `hub:ORG/NAME[:CONFIG]`: (its source at a commit, its folder below the data folder).
+
+    Raises UsageError for what is no such name, and what `fetch` raises.
+    """
+    hub, folder = source_named(name, revision), data_folder(data_dir)
+    with (
+        _working(folder) as work,
+        tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside,
+    ):
+        pinned, staged = read_tables(hub, Path(aside))
+        target = folder / folder_name(pinned)
+        _put(staged, target)
+    return pinned, target

@@ -22,7 +22,7 @@ from biobench.errors import DataFormatError, withholding
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import RunRecord
-from biobench.schema.task import SPLITS
+from biobench.schema.task import SPLITS, TaskSpec
 
 _LIMIT_SEED = 20250101
 """Seed of the shuffle behind `limit`: the same documents for every model and every training seed.

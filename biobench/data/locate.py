@@ -221,8 +221,6 @@ def addresses(source: Source) -> list[str]:
         u.url for release in (source, source.original) if release is not None for u in urls(release)
     ]
     if source.hub is not None:
-        result.append(
-            f"hub dataset {source.hub.repo}@{source.hub.revision}, "
-            f"{source.hub.path or 'all folders'}"
-        )
+        part = source.hub.config or source.hub.path or "all folders"
+        result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {part}")
     return result

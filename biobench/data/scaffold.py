@@ -12,6 +12,7 @@ from typing import Any
 
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.checks.findings import Finding, audit
+from biobench.data.fetch import fetch_named
 from biobench.data.load import CountedSource, read_counted
 from biobench.data.locate import HOMEPAGE
 from biobench.data.sniff import Attempt, Wanted, sniff
@@ -58,13 +59,11 @@ def scaffold(
     line when nothing reads cleanly.
     """
     path = Path(path)
-    if not re.fullmatch(r"[a-z0-9_]+", task_id):
-        hint = "use lower-case letters, digits and underscores, such as my_task"
-        raise UsageError(f"'{task_id}' is not a task id", hint=hint)
+    _check_id(task_id)
     if not path.exists():
         raise UsageError(
             f"there is no file '{path}'",
-            hint="give a data file or a folder with train, dev and test",
+            hint="give a data file, a folder with train, dev and test, or hub:ORG/NAME",
         )
     parts = find_parts(path)
     trial = sniff(parts.corpus, wanted or Wanted())
@@ -86,6 +85,30 @@ def scaffold(
         lines.append(f"access: agreement ({reason})")
         text = text.replace(OPEN, AGREEMENT.format(reason=reason))
     return Draft(text + _facts(read.source, spec_findings), tuple(lines), data_dir)
+
+
+def scaffold_named(
+    name: str, task_id: str, revision: str | None, data_dir: str | Path | None, **options: Any
+) -> Draft:
+    """A task for `hub:ORG/NAME[:CONFIG]`, fetched into a folder of its own below `data_dir`.
+
+    options: of `scaffold`. Raises what `fetch_named` and `scaffold` raise.
+    """
+    _check_id(task_id)
+    hub, folder = fetch_named(name, revision, data_dir)
+    draft = scaffold(folder, task_id, **options)
+    source = {"repo": hub.repo, "config": hub.config, "revision": hub.revision}
+    text = draft.text.replace("\nreader: ", f"\n  hub: {flow(source)}\nreader: ", 1)
+    page = f"https://huggingface.co/datasets/{hub.repo}"
+    text = text.replace(f"{HOMEPAGE}   # fill in", page)
+    seen = f"hub: {hub.repo}, configuration {hub.config}, commit {hub.revision}"
+    return Draft(text, (seen, *draft.detected), draft.data_dir)
+
+
+def _check_id(task_id: str) -> None:
+    if not re.fullmatch(r"[a-z0-9_]+", task_id):
+        hint = "use lower-case letters, digits and underscores, such as my_task"
+        raise UsageError(f"'{task_id}' is not a task id", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

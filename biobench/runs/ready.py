@@ -55,7 +55,7 @@ def read_label_map(file: str | Path) -> dict[str, str]:
     """A checkpoint's labels to a task's, from lines `MODEL_LABEL: TASK_LABEL`. Raises SpecError."""
     located = yaml12.parse_file(Path(file))
     hint = "write lines MODEL_LABEL: TASK_LABEL"
-    if not isinstance(located.data, dict):
+    if not isinstance(located.data, dict) or not located.data:
         raise SpecError("maps no labels", hint=hint, file=located.file, line=1)
     names = {}
     for label, target in located.data.items():

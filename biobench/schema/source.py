@@ -148,6 +148,14 @@ class HubSource(Strict):
     """A commit (40 hex digits); a branch or a tag can move, which `tasks validate` says."""
     path: Below = ""
     """Folder in the repository that the source's `files` are relative to."""
+    config: str | None = None
+    """Read by `datasets` into `<split>.parquet` instead: the configuration of this name."""
+
+    @model_validator(mode="after")
+    def _path_or_config(self) -> HubSource:
+        if self.path and self.config is not None:
+            raise fail("path and config exclude each other", "leave one of them out")
+        return self
 
     @property
     def pinned(self) -> bool:

@@ -155,7 +155,7 @@ def _checked_node(text: str, file: str | None) -> yaml.Node:
         hint = "remove the control character"
         raise SpecError(message, hint=hint, file=file, line=line) from None
     if node is None:
-        raise _failure("the file is empty", "see `biobench tasks new` for a scaffold", None, file)
+        raise _failure("the file is empty", "fill it in, or name another file", None, file)
     return node
 
 

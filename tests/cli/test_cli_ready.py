@@ -136,6 +136,8 @@ def test_a_model_with_bare_tags_begins_its_mentions(biobench, foreign):
 
 
 WRONG_MAPS = {
+    "nothing": ("", "map.yaml: the file is empty"),
+    "no lines": ("{}\n", "map.yaml:1: maps no labels"),
     "a list": ("- PROBLEM\n", "map.yaml:1: maps no labels"),
     "two targets": ("PROBLEM: [Disease, Drug]\n", "map.yaml:1: 'PROBLEM' is not mapped to one"),
     "an unknown label": ("PROBLEMS: Disease\n", "no checkpoint has a label 'PROBLEMS'"),

@@ -57,6 +57,8 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_pat
 def test_from_a_data_file_to_a_run(biobench, made, tiny):
     """The walk of docs/tasks.md on a small corpus."""
     assert "exists already" in biobench("tasks new corpora/iob/train.tsv --id ours").refusal()
+    elsewhere = biobench("tasks new corpora/iob/train.tsv --id other --revision v1").refusal()
+    assert "go with hub:ORG/NAME" in elsewhere
     biobench("tasks validate", made, HERE).ok()
     assert biobench("tasks show", made, HERE, "--json").json()["samples"]
     epoch = "--seeds 1 --set training.epochs=1 --json"

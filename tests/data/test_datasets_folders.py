@@ -115,3 +115,15 @@ def test_offsets_that_lead_out_of_an_arrow_file_are_refused(last: int, tmp_path:
     file.write_bytes(content.replace(offsets, wrong))
     with pytest.raises(DataFormatError, match="not a whole parquet or Arrow file"):
         scaffold(tmp_path / "corpus", "made")
+
+
+def test_hidden_labels_are_named(tmp_path: Path) -> None:
+    labels = {"train": [0, 1, 0, 1, 0, 1], "test": [-1] * 6}
+    for split, values in labels.items():
+        rows = {"text": texts(split), "label": values}
+        Dataset.from_dict(rows, features=FEATURES["classes"]).to_parquet(
+            tmp_path / f"{split}.parquet"
+        )
+    with pytest.raises(DataFormatError, match=r"test\.parquet:1: '-1' is not an index") as caught:
+        scaffold(tmp_path, "made")
+    assert "-1 stands for a hidden label" in caught.value.hint

@@ -1,5 +1,6 @@
-"""`data fetch` of hub sources, `results push` and `results pull`, against a server with the hub's
-protocol.
+"""`data fetch` of hub sources, `tasks new` by name, `results push` and `results pull`.
+
+A server with the hub's protocol answers.
 """
 
 import hashlib
@@ -141,6 +142,47 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     assert (other.status, len(list((tmp_path / "other" / "texts").iterdir()))) == (0, 3), (
         "from the cache"
     )
+    assert not hub.seen
+
+
+CONFIGURED = b"""---
+configs:
+- {config_name: notes, data_files: [{split: train, path: n/a-*}, {split: test, path: n/b-*}]}
+- {config_name: others, data_files: others/*}
+---
+"""
+
+
+def test_a_data_set_becomes_a_task_by_its_name(hub, command, tmp_path):
+    files = {"README.md": CONFIGURED, "others/x.parquet": table_of("other")}
+    files |= {"n/a-0.parquet": table_of("train"), "n/b-0.parquet": table_of("test")}
+    repository = hub.repository("datasets", "org/texts", files)
+    first = repository.refs["v1"] = repository.refs["main"]
+    repository.commit({"n/a-0.parquet": table_of("test")})
+    new = ("tasks new hub:org/texts:notes --revision v1 --data-dir", tmp_path / "data", "--id")
+    made, fetched, verified, several, gone = command.several(
+        (*new, "made", "--out", tmp_path / "made.yaml"),
+        ("data fetch", tmp_path / "made.yaml", "--data-dir", tmp_path / "again", "--json"),
+        ("data verify", tmp_path / "made.yaml", "--data-dir", tmp_path / "again", "--json"),
+        ("tasks new hub:org/texts --id other",),
+        ("tasks new hub:org/none --id other",),
+    )
+    assert f"configuration notes, commit {first}" in made.ok().out
+    spec_text = (tmp_path / "made.yaml").read_text()
+    assert f'hub: {{repo: "org/texts", config: notes, revision: "{first}"}}' in spec_text
+    for name in ("train", "test"):
+        (there,) = (tmp_path / "data").glob(f"*/{name}.parquet")
+        (again,) = (tmp_path / "again").glob(f"*/{name}.parquet")
+        assert there.read_bytes() == again.read_bytes()
+    assert fetched.json()[0]["notes"] == []
+    assert verified.json()[0]["counts"]["test"]["documents"] == 3
+    assert "it has several configurations" in refusal(several)
+    assert "hub:org/texts:CONFIG: notes, others" in several.err
+    assert "it does not exist, or is private" in refusal(gone)
+    assert not hub.requests("others/x.parquet")
+    hub.forget()
+    offline = command(*new, "other", offline=True)
+    assert "the hub was not asked (--offline or HF_HUB_OFFLINE)" in refusal(offline)
     assert not hub.seen
 
 

@@ -274,11 +274,12 @@ class DataRow:
         if not names or not isinstance(value, int) or isinstance(value, bool):
             return str(value)
         if not 0 <= value < len(names):
-            raise self.bad(
-                f"{{}} is not an index into the {len(names)} names",
-                "check `reader.names`",
-                str(value),
-            )
+            hint = "check `reader.names`"
+            if value == -1:
+                hint = (
+                    "-1 stands for a hidden label: leave this split's file out, or get its labels"
+                )
+            raise self.bad(f"{{}} is not an index into the {len(names)} names", hint, str(value))
         return names[value]
 
 
