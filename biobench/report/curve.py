@@ -99,9 +99,10 @@ def curves_of(results: Results, task: str, average: AverageName = "paper") -> li
 def _recipe(group: RunGroup) -> tuple[float, str]:
     """The share of the training documents, and all else that the records say of the protocol."""
     protocol, share = deepcopy(group.records[0].protocol), 1.0
-    match protocol.get("training"):
-        case {"train_fraction": float() as share} as training:
-            del training["train_fraction"]
+    training = protocol.get("training")
+    # A record is a stranger's: its protocol may hold anything.
+    if isinstance(training, dict) and isinstance(training.get("train_fraction"), float):
+        share = training.pop("train_fraction")
     return share, canonical(protocol)
 
 
