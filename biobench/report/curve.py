@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -98,10 +97,10 @@ def curves_of(results: Results, task: str, average: AverageName = "paper") -> li
 
 def _recipe(group: RunGroup) -> tuple[float, str]:
     """The share of the training documents, and all else that the records say of the protocol."""
-    protocol, share = deepcopy(group.records[0].protocol), 1.0
+    protocol, share = dict(group.records[0].protocol), 1.0
     match protocol.get("training"):
-        case {"train_fraction": float() as share} as training:
-            del training["train_fraction"]
+        case {"train_fraction": float() as share, **others}:
+            protocol["training"] = others
     return share, canonical(protocol)
 
 
