@@ -7,7 +7,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from biobench.core.layouts import layout_hint
+from biobench.data.scaffold import scaffold
+from biobench.data.sniff import Wanted
+from biobench.errors import BioBenchError
 from biobench.report.details.pretraining import read_pretraining
 from biobench.runs.provenance import contamination
 from biobench.store.claims import read_heartbeat
@@ -40,6 +45,15 @@ def test_a_ledger_beside_a_training_curve_hides_no_curve(tmp_path: Path) -> None
 def test_a_config_of_an_adapter_names_no_base(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(NESTED)
     assert "adapter of 'BASE'" in layout_hint(tmp_path, "")
+
+
+def test_a_cell_of_a_table_is_no_label(tmp_path: Path) -> None:
+    cell = NESTED + "]" * len(NESTED)
+    (tmp_path / "notes.tsv").write_text("text\tlabel\n" + f"some words\t{cell}\n" * 3)
+    wanted = Wanted(text="text", label="label")
+    with pytest.raises(BioBenchError) as caught:
+        scaffold(tmp_path / "notes.tsv", "notes", wanted=wanted)
+    assert len(str(caught.value)) < 1_000
 
 
 def test_a_claim_is_none(tmp_path: Path) -> None:

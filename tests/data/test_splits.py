@@ -5,6 +5,7 @@ check before a split.
 import json
 import os
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ from biobench.schema.source import (
     SplitRatios,
     TopLabels,
 )
+from biobench.schema.strict import repeated
+from tests.helpers.processor import budget
 
 
 def ratios(*values: float, method: str = "datasets", **more: str) -> SplitRatios:
@@ -362,3 +365,12 @@ def test_the_labels_that_have_gold_are_those_of_the_whole_test_split(make_task, 
 def test_a_share_is_rounded_to_the_nearest(share, size):
     documents = [replace(PLAIN, id=str(i)) for i in range(10)]
     assert len(subset(documents, share)) == size
+
+
+def test_ten_thousands_of_labels_are_collected_in_a_second():
+    names = [f"label {number:05}" for number in range(20_000)]
+    documents = [Document(name, name, "text", "train", labels=(name,)) for name in names]
+    began = time.process_time()
+    labels, ordered = apply_rule(CollectedLabels(collected=len(names)), documents)
+    assert (repeated([*labels, names[0]]), ordered) == ([names[0]], documents)
+    assert time.process_time() - began < budget(1.0)

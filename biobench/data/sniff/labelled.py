@@ -213,7 +213,7 @@ def _is_written_list(cell: str) -> bool:
         return True
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
             ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
