@@ -82,12 +82,27 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
         start, end, kind = mention
     else:
         raise row.bad("{} is no mention", "an object, or [start, end, label]", str(mention))
-    if type(start) is not int or type(end) is not int:
-        raise row.bad("the offsets of a mention are no whole numbers", "repair the object")
-    check_surface(
-        row.location, text, [(start, end)], surface if isinstance(surface, str) else text[start:end]
+    return _checked(
+        row,
+        text,
+        places=(start, end),
+        surface=surface if isinstance(surface, str) else None,
+        label=row.location.mapped(_name(row, kind), options.types),
     )
-    label = row.location.mapped(_name(row, kind), options.types)
+
+
+def _checked(
+    row: DataRow, text: str, *, places: tuple[Any, Any], surface: str | None, label: str | None
+) -> Span | None:
+    """The mention at these offsets; None without a label. Raises DataFormatError unless the text
+    has it there.
+    """
+    start, end = places
+    if type(start) is not int or type(end) is not int:
+        raise row.bad("the offsets of a mention are no whole numbers", f"repair the {row.noun}")
+    check_surface(
+        row.location, text, [(start, end)], text[start:end] if surface is None else surface
+    )
     return None if label is None else Span(start, end, label)
 
 
@@ -155,10 +170,11 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
 
 def _table_span(options: SpanTablesOptions, row: DataRow, text: str) -> Span | None:
     """The mention of a row; None where its label is dropped. Raises DataFormatError."""
-    start, end = row.value(options.start, "start"), row.value(options.end, "end")
-    if type(start) is not int or type(end) is not int:
-        raise row.bad("the offsets of a mention are no whole numbers", "repair the row")
-    surface = row.text(options.surface, "surface", "")
-    check_surface(row.location, text, [(start, end)], surface)
-    label = row.location.mapped(row.text(options.label, "label", ""), options.types)
-    return None if label is None else Span(start, end, label)
+    label = row.text(options.label, "label", "")
+    return _checked(
+        row,
+        text,
+        places=(row.value(options.start, "start"), row.value(options.end, "end")),
+        surface=row.text(options.surface, "surface", ""),
+        label=row.location.mapped(label, options.types),
+    )
