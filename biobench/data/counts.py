@@ -37,11 +37,15 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
 
 def compare_counts(spec: TaskSpec, counted: Counts, source: str) -> list[str]:
     """One line per count that differs from the declared one; what is not declared is not compared,
-    and nothing is when the counts were made on another source.
+    and nothing is when the counts were made on another source. `all` is the sum of the splits.
     """
     declared = next(s.counts for s in spec.all_sources if s.id == source)
     if declared is None:
         declared = spec.counts if spec.counts_source in (None, source) else {}
+    everything = Counter[str]()
+    for numbers in counted.values():
+        everything.update(numbers)
+    counted = {**counted, "all": everything}
     problems: list[str] = []
     for split, expected in declared.items():
         if split not in counted:

@@ -40,6 +40,17 @@ def footnotes(
     ]
 
 
+def recall_note(group: RunGroup, tags: Sequence[str]) -> list[str]:
+    """What counts where mentions identify people (tag `deidentification`): how many are found."""
+    recalls = group.scores("micro_recall")
+    if "deidentification" not in tags or not recalls:
+        return []
+    return [
+        f"{_name(group)}: recall {100 * sum(recalls) / len(recalls):.1f} of identifiers with exact "
+        f"ends and type; `biobench errors` has leaks by type and documents without one"
+    ]
+
+
 def _data_notes(group: RunGroup) -> Iterator[str]:
     run = group.briefs[0]
     if group.folds:

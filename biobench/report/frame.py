@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from biobench.report.averages import COSTS, known_mean, suite_averages
 from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
 from biobench.report.evidence import Evidence
-from biobench.report.footnotes import contamination, footnotes
+from biobench.report.footnotes import contamination, footnotes, recall_note
 from biobench.report.groups import RunGroup
 from biobench.report.guessing import Bars, TaskScores, is_guessing
 from biobench.report.literature.comparison import (
@@ -260,7 +260,10 @@ def _run_row(group: RunGroup, scored: TaskScores, guessing: bool, bars: Bars) ->
         values=tuple(scores),
         **_costs(group),
         contamination=None if training_text is None else training_text.model_dump(mode="json"),
-        notes=tuple(footnotes(group, scores, lost, summary.sd, guess)),
+        notes=(
+            *recall_note(group, info.spec.tags if info.spec else ()),
+            *footnotes(group, scores, lost, summary.sd, guess),
+        ),
     )
 
 

@@ -184,8 +184,8 @@ class TaskSpec(Strict):
     nothing known.
     """
     counts: dict[str, dict[str, int]] = descriptive({})
-    """Counted facts per split (documents, mentions, a label's name: its support), checked by
-    validation.
+    """Counted facts per split, or of `all` together (documents, mentions, a label's name: its
+    support), checked by validation.
     """
     findings: dict[str, int] = descriptive({})
     """Known findings of `biobench data verify`, by name, with their number; more than that is

@@ -234,20 +234,3 @@ def test_real_corpora_hold_only_known_findings(task, data_dir):
     sheet = {"gad": (8, 39), "hoc": (6, 4)}.get(task)
     if sheet is not None:
         assert (known["duplicates.test-train"], known.get("duplicates.validation-train")) == sheet
-
-
-@pytest.mark.real
-@pytest.mark.parametrize(
-    ("layer", "documents", "mentions"), [("layer1", 81, 1327), ("layer2", 168, 2033)]
-)
-def test_e3c_layers(layer, documents, mentions, make_task, data_dir):
-    task = make_task(
-        type="span_ner",
-        folder="e3c_french",
-        files=f'{{all: "data_annotation/French/{layer}/*.xml"}}',
-        reader="{format: xmi, types: {CLINENTITY: CLINENTITY}}",
-        labels="[CLINENTITY]",
-        splits="{ratios: [0.6, 0.2, 0.2], seed: 42, method: random}",
-    )
-    every = [d for part in load_data(task, data_dir).documents.values() for d in part]
-    assert (len(every), sum(len(d.spans) for d in every)) == (documents, mentions)

@@ -278,6 +278,23 @@ def _parquet(folder: Path, content: Rows) -> None:
         pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}.parquet")
 
 
+def _span_tables(folder: Path, content: Rows) -> None:
+    for split, own in _splits(content):
+        texts = [{"report": r.id, "full_text": r.text} for r in own]
+        mentions = [
+            {
+                "report": r.id,
+                "begin": r.start,
+                "end": r.end,
+                "span_text": r.surface,
+                "attribute_Categorie": r.label,
+            }
+            for r in own
+        ]
+        pq.write_table(pa.Table.from_pylist(texts), folder / f"texts_{split}.parquet")
+        pq.write_table(pa.Table.from_pylist(mentions), folder / f"spans_{split}.parquet")
+
+
 def _projected(folder: Path, content: Rows) -> None:
     for split, own in _splits(content):
         lines = [line for line in _iob(own).split("\n") if not line.startswith("###")]
@@ -401,6 +418,13 @@ LAYOUTS: dict[str, Layout] = {
         _files("{}.tsv", "{}.json"),
         _scored,
         labels=("similarity",),
+    ),
+    "span_tables": Layout(
+        "span_ner",
+        "label: attribute_Categorie",
+        _files("texts_{}.parquet", "spans_{}.parquet"),
+        _span_tables,
+        binary=True,
     ),
     "tsv": Layout(_ONE, _COLUMNS, *_by_split("{}.tsv", _tsv)),
     "xmi": Layout("span_ner", "types: {Layer: $LABEL}", _files("{}/*.xml"), _xmi),

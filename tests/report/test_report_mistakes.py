@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistakes import by_label, judge, side_by_side
+from biobench.report.details.mistaken import Mistakes, as_text
+from biobench.report.details.mistakes import by_label, judge, leaks, side_by_side
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
 
@@ -42,6 +43,35 @@ def test_classification():
     assert [j.document.id for j in judged] == ["a", "b"]
     assert judged[0].wrong == 2
     assert by_label(judged) == {"P": {"right": 2}, "Q": {"missed": 1}, "R": {"spurious": 1}}
+
+
+def test_an_identifier_leaks_where_a_character_of_it_is_not_hidden():
+    gold = [
+        Document("hidden", "hidden", "", "test", spans=(Span(0, 10, "NAME"), Span(20, 25, "CITY"))),
+        Document("seen", "seen", "", "test", spans=(Span(0, 10, "NAME"), Span(20, 25, "NAME"))),
+        Document("none", "none", "", "test"),
+    ]
+    wrong_label, two_words_with_a_blank = (
+        Span(18, 30, "NAME"),
+        (Span(0, 4, "NAME"), Span(5, 10, "NAME")),
+    )
+    end_missing, two_blanks = Span(20, 24, "NAME"), (Span(0, 4, "NAME"), Span(6, 10, "NAME"))
+    judged = judge(
+        gold,
+        [
+            Prediction("hidden", spans=(*two_words_with_a_blank, wrong_label)),
+            Prediction("seen", spans=(*two_blanks, end_missing)),
+        ],
+    )
+    found = leaks(judged)
+    assert (found.identifiers, found.leaked) == ({"NAME": 3, "CITY": 1}, {"NAME": 2})
+    assert (found.recall, found.safe_documents) == (2 / 4, 2)
+    mistakes = Mistakes("m", "deid", 42, (42,), tuple(judged), {}, identifying=True)
+    title, *_ = said = as_text(mistakes, ("missed",), None, 0).splitlines()
+    assert "recall 50.0" in title
+    assert "2 of 3 test documents leak nothing" in title
+    rows = [line.split() for line in said if line.startswith(("all", "NAME", "CITY"))][:3]
+    assert rows == [["all", "4", "2"], ["NAME", "3", "2"], ["CITY", "1", "0"]]
 
 
 def test_documents_in_which_two_runs_differ_most_come_first():

@@ -1,7 +1,10 @@
-"""Objects with a text and its mentions by character offsets, as annotation tools export them."""
+"""Texts and their mentions by character offsets: objects, as annotation tools export them, and
+tables of texts beside tables of mentions.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -79,12 +82,27 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
         start, end, kind = mention
     else:
         raise row.bad("{} is no mention", "an object, or [start, end, label]", str(mention))
-    if type(start) is not int or type(end) is not int:
-        raise row.bad("the offsets of a mention are no whole numbers", "repair the object")
-    check_surface(
-        row.location, text, [(start, end)], surface if isinstance(surface, str) else text[start:end]
+    return _checked(
+        row,
+        text,
+        places=(start, end),
+        surface=surface if isinstance(surface, str) else None,
+        label=row.location.mapped(_name(row, kind), options.types),
     )
-    label = row.location.mapped(_name(row, kind), options.types)
+
+
+def _checked(
+    row: DataRow, text: str, *, places: tuple[Any, Any], surface: str | None, label: str | None
+) -> Span | None:
+    """The mention at these offsets; None without a label. Raises DataFormatError unless the text
+    has it there.
+    """
+    start, end = places
+    if type(start) is not int or type(end) is not int:
+        raise row.bad("the offsets of a mention are no whole numbers", f"repair the {row.noun}")
+    check_surface(
+        row.location, text, [(start, end)], text[start:end] if surface is None else surface
+    )
     return None if label is None else Span(start, end, label)
 
 
@@ -97,3 +115,66 @@ def _name(row: DataRow, kind: Any) -> str:
     if isinstance(kind, (list, dict, float)) or kind is None:
         raise row.bad("the label of a mention is no text: {}", "give it one label", str(kind))
     return str(kind)
+
+
+class SpanTablesOptions(ReaderOptions):
+    """Options of format `span_tables`: columns of the table of texts and of that of mentions."""
+
+    format: Literal["span_tables"]
+    document: str = "report"
+    """In both tables: the document's name, which is its id."""
+    text: str = "full_text"
+    """A table with this column holds texts, any other mentions."""
+    start: str = "begin"
+    end: str = "end"
+    """Offsets count the text's characters (Unicode code points) from 0; the end is past the last.
+    """
+    surface: str = "span_text"
+    """The characters of the mention, which must stand at its offsets."""
+    label: str
+    types: dict[str, str | None] = {}
+    """Label in the table to label of the task, many to one; null drops it."""
+
+
+Name = tuple[str, str]
+"""Split and name of a document."""
+
+
+@reader(SpanTablesOptions)
+def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
+    """Parquet tables with a row a text, and others with a row a mention (PARHAF).
+
+    `files` names the tables of both sorts for each split. Order: that of the rows of texts.
+    """
+    options = request.options
+    texts: dict[Name, DataRow] = {}
+    mentions: dict[Name, list[DataRow]] = defaultdict(list)
+    for row in table_rows(request):
+        name = row.location.split, str(row.value(options.document, "document"))
+        if options.text not in row.values:
+            mentions[name].append(row)
+        elif name in texts:
+            raise row.bad("document {} has two texts", "keep one row", name[1])
+        else:
+            texts[name] = row
+    for name, rows in mentions.items():
+        if name not in texts:
+            hint = f"name the table with column '{options.text}' of this split too"
+            raise rows[0].bad("document {} of a mention has no text", hint, name[1])
+    for name, row in texts.items():
+        text = row.text(options.text, "text", "")
+        spans = [_table_span(options, mention, text) for mention in mentions[name]]
+        found = tuple(sorted({span for span in spans if span is not None}))
+        yield row.location.document(name[1], text, spans=found)
+
+
+def _table_span(options: SpanTablesOptions, row: DataRow, text: str) -> Span | None:
+    """The mention of a row; None where its label is dropped. Raises DataFormatError."""
+    label = row.text(options.label, "label", "")
+    return _checked(
+        row,
+        text,
+        places=(row.value(options.start, "start"), row.value(options.end, "end")),
+        surface=row.text(options.surface, "surface", ""),
+        label=row.location.mapped(label, options.types),
+    )

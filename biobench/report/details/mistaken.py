@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from biobench.data.catalog import load_task
+from biobench.data.catalog import load_task, spec_paths
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import (
@@ -18,9 +18,11 @@ from biobench.report.details.mistakes import (
     NAMES,
     JudgedDocument,
     Kind,
+    Leaks,
     Mark,
     by_label,
     judge,
+    leaks,
     tally,
 )
 from biobench.report.entrants import find_entrants, line_name
@@ -53,6 +55,9 @@ class Mistakes:
     texts: Mapping[str, str]
     no_text: str = ""
     """Why there is no text."""
+    identifying: bool = False
+    """Whether the mentions identify people (tag `deidentification`), so that one missed is a leak.
+    """
 
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
@@ -133,7 +138,19 @@ def read_mistakes(
         part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
         judged = judged_on(judged, part)
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
-    return Mistakes(group.model, name, record.seed, group.seeds, tuple(judged), texts, why)
+    identifying = slice is None and (is_file or name in spec_paths())
+    if identifying:
+        identifying = "deidentification" in load_task(task).spec.tags
+    return Mistakes(
+        model=group.model,
+        task=name,
+        seed=record.seed,
+        seeds=group.seeds,
+        judged=tuple(judged),
+        texts=texts,
+        no_text=why,
+        identifying=identifying,
+    )
 
 
 def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocument]:
@@ -225,6 +242,12 @@ def _title(mistakes: Mistakes) -> str:
     others = ", ".join(str(s) for s in mistakes.seeds if s != mistakes.seed)
     also = f" (also: {others})" if others else ""
     where = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}{also}"
+    if mistakes.identifying:
+        found = leaks(mistakes.judged)
+        return (
+            f"{where}: recall {100 * found.recall:.1f} (identifiers hidden whole, of whatever "
+            f"type); {found.safe_documents} of {len(mistakes.judged)} test documents leak nothing"
+        )
     return f"{where}: mistakes in {wrong} of {len(mistakes.judged)} test documents"
 
 
@@ -249,12 +272,17 @@ def _described(mark: Mark, text: str) -> str:
     return "".join(one(side) for side in (mark.gold, mark.predicted) if side is not None)
 
 
-def _tables(mistakes: Mistakes) -> list[tuple[str, list[str], list[list[str]]]]:
-    """(title, headings, rows) of the counts and, for single labels, of the confusion."""
+Table = tuple[str, list[str], list[list[str]]]
+"""Title, headings, rows."""
+
+
+def _tables(mistakes: Mistakes) -> list[Table]:
+    """The leaks of identifiers, the counts and, for single labels, the confusion."""
+    tables = [_leak_table(leaks(mistakes.judged))] if mistakes.identifying else []
     counts = by_label(mistakes.judged)
     kinds = [k for k in KINDS if any(counted[k] for counted in counts.values())]
     rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in counts.items()]
-    tables = [("Counts", ["label", *(NAMES[k] for k in kinds)], rows)]
+    tables.append(("Counts", ["label", *(NAMES[k] for k in kinds)], rows))
     if confusion := mistakes.confusion:
         predicted = sorted(
             {name for counted in confusion.values() for name in counted} | set(confusion)
@@ -265,6 +293,14 @@ def _tables(mistakes: Mistakes) -> list[tuple[str, list[str], list[list[str]]]]:
         ]
         tables.append(("Confusion: documents", ["gold \\ predicted", *predicted], rows))
     return tables
+
+
+def _leak_table(found: Leaks) -> Table:
+    """Identifiers and leaks by type, those with most leaks first."""
+    total = found.identifiers.total(), found.leaked.total()
+    labels = sorted(found.identifiers, key=lambda label: (-found.leaked[label], label))
+    rows = [[label, str(found.identifiers[label]), str(found.leaked[label])] for label in labels]
+    return "Leaks", ["type", "identifiers", "leaked"], [["all", *map(str, total)], *rows]
 
 
 def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:

@@ -90,6 +90,47 @@ def by_label(judged: Sequence[JudgedDocument]) -> dict[str, Counter[Kind]]:
     return tally((mark.label, mark.kind) for one in judged for mark in one.marks)
 
 
+@dataclass(frozen=True, slots=True)
+class Leaks:
+    """What a de-identifier lets through: label to gold mentions, and to those that are leaked.
+
+    A mention is leaked where a character of it stands in no predicted mention, of whatever label. A
+    single character between two predicted mentions (a blank, a hyphen) is no leak.
+    """
+
+    identifiers: Counter[str]
+    leaked: Counter[str]
+    safe_documents: int
+    """Documents of which nothing is leaked."""
+
+    @property
+    def recall(self) -> float:
+        """Share of the mentions that are hidden whole; 1 where there is none."""
+        identifiers = self.identifiers.total()
+        return 1 - self.leaked.total() / identifiers if identifiers else 1.0
+
+
+def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
+    """The leaks of all documents together."""
+    identifiers, leaked = Counter[str](), Counter[str]()
+    safe_documents = 0
+    for one in judged:
+        hidden = _hidden_characters([m.predicted for m in one.marks if m.predicted])
+        gold = list(one.gold)
+        seen = [span for span in gold if not hidden.issuperset(range(span.start, span.end))]
+        identifiers.update(span.label for span in gold)
+        leaked.update(span.label for span in seen)
+        safe_documents += not seen
+    return Leaks(identifiers, leaked, safe_documents)
+
+
+def _hidden_characters(predicted: Sequence[Span]) -> set[int]:
+    """The characters of the mentions, and single ones between two of them."""
+    hidden = {character for span in predicted for character in range(span.start, span.end)}
+    starts = {span.start for span in predicted}
+    return hidden | {span.end for span in predicted if span.end + 1 in starts}
+
+
 def _marks(document: Document, prediction: Prediction) -> tuple[Mark, ...]:
     true = {*document.spans, *(Span(0, 0, label) for label in document.labels)}
     predicted = {*prediction.spans, *(Span(0, 0, label) for label in prediction.labels)}
