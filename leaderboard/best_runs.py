@@ -15,7 +15,7 @@ from biobench.report.entrants import line_name
 from biobench.report.evidence import Evidence
 from biobench.report.guessing import TaskScores, is_guessing
 from biobench.report.results import Results
-from biobench.report.row import Row
+from biobench.report.row import AverageName, Row
 from biobench.schema.kind import is_error
 from leaderboard.lines import TESTABLE, Line, Lines, means, shared_tasks
 
@@ -106,8 +106,11 @@ def _is_guessing(
     return is_guessing(judged, no_skill(results.baselines), Evidence())
 
 
-def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
-    """The best run against the next one that it may be compared with: `compare` of the two.
+def verdict_on(
+    results: Results, best: BestRun, average: AverageName = "paper"
+) -> tuple[Comparison, PairResult] | None:
+    """The best run against the next one that it may be compared with: `compare` of the two under
+    the average that made it the best.
 
     None without such a rival, where the tasks are of several languages, and where the name stands
     for other runs than those of the board's line.
@@ -116,7 +119,9 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
         if rival == best.name:
             continue
         with suppress(UsageError):  # runs under other conditions are no rival
-            comparison = compare(best.name, rival, results_dir=results, tasks=best.tasks)
+            comparison = compare(
+                best.name, rival, results_dir=results, tasks=best.tasks, average=average
+            )
             # tasks of several languages have a verdict each, which Compare shows
             if len(comparison.parts) > 1:
                 return None

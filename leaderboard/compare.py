@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import streamlit as st
 
@@ -23,19 +23,15 @@ from leaderboard import page
 from leaderboard.ranking import first_pair
 
 MOST = 5
-AVERAGES = {
-    "paper": "as published",
-    "macro": "macro F1",
-    "micro": "micro F1",
-    "weighted": "weighted F1",
-}
 
 
 @st.cache_data(max_entries=4, show_spinner="Finding the best runs")
-def _first_pair(state: str, _loaded: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _first_pair(
+    average: AverageName, state: str, _loaded: Results
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`state` stands for the folder's content."""
     del state
-    return first_pair(_loaded)
+    return first_pair(_loaded, average)
 
 
 def show() -> None:
@@ -46,22 +42,24 @@ def show() -> None:
     names = ran + sorted(
         {line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold
     )
-    pair, shared = _first_pair(page.results_state(), loaded)
-    chosen = page.choose_several("Two to five models", names, "models", pair, max_selections=MOST)
+    models_row = st.container()
+    left, right = st.columns((7, 3))
+    with right:
+        average = page.choose_average()
+    pair, shared = _first_pair(average, page.results_state(), loaded)
+    with models_row:
+        chosen = page.choose_several(
+            "Two to five models", names, "models", pair, max_selections=MOST
+        )
     if len(chosen) < 2:
         st.info("Choose at least two models.")
         return
-    left, right = st.columns((7, 3))
     with left:
         options = _options(loaded, chosen)
         # the pair that page one names is asked where it names it: one answer for one question
         asked = list(shared) if tuple(chosen) == pair else []
         key, hint = f"tasks_{len(options)}", "all in common"
         tasks = page.choose_several("Only these tasks", options, key, asked, placeholder=hint)
-    with right:
-        average: AverageName = page.choose(
-            "Average", get_args(AverageName)[::-1], "average", AVERAGES
-        )  # type: ignore[assignment]
     shown = _answer(tuple(chosen), tuple(tasks), average, loaded)
     if shown is None:
         return

@@ -35,7 +35,7 @@ def show_costs(rankings: Sequence[Ranking], hidden_of: Mapping[str, Hidden]) -> 
             hidden = hidden_of[ranking.view]
             entries = [entry for entry in ranking.entries if not hidden(entry)]
             shown = tuple(entry_key(entry) for entry in entries)
-            asked = (ranking.view, ranking.shared, ranking.protocol, shown)
+            asked = (ranking.view, ranking.average, ranking.shared, ranking.protocol, shown)
             drawn = _cost_chart(asked, page.results_state(), cost, page.ink(), entries)
             if drawn is None:
                 st.caption("Not known of the models with a mean.")

@@ -28,11 +28,17 @@ from biobench.report.entrants import line_name
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
-from biobench.report.row import Row
+from biobench.report.row import AverageName, Row
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
 from leaderboard.lines import Line
 
 ANY = "any"
+AVERAGES: dict[AverageName, str] = {
+    "paper": "as published",
+    "macro": "macro F1",
+    "micro": "micro F1",
+    "weighted": "weighted F1",
+}
 STUDIES = "study"
 """Folder of a results folder with declared studies and their tables."""
 
@@ -190,6 +196,18 @@ def choose_several(
     return list(
         st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how)
     )
+
+
+def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **how: Any) -> AverageName:
+    """The average of each task, as published at first. A choice holds on the other pages too."""
+    remembered = st.session_state.get("last_average")
+    is_new_page = "average" not in st.session_state and "average" not in st.query_params
+    if is_new_page and remembered in options:
+        st.session_state["average"] = remembered
+    names = {name: AVERAGES[name] for name in options}
+    chosen: AverageName = choose("Average", options, "average", names, **how)  # type: ignore[assignment, arg-type]
+    st.session_state["last_average"] = chosen
+    return chosen
 
 
 def key_of(line: Line) -> str:

@@ -1,8 +1,7 @@
 """Page one of the board: everybody on the shared tasks of a suite, and the best of the runs here.
 
-Each task counts by the average that published scores of it are printed in (`metric.paper`): the
-only one under which published models and runs may share a ranking. Runs under another protocol
-share none.
+Each task counts by the average that its published scores are printed in (`metric.paper`), or by
+the one that is asked for. Runs under another protocol share no ranking.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from biobench.report.entrants import line_name
 from biobench.report.frame import cells
 from biobench.report.groups import Source
 from biobench.report.results import Results
-from biobench.report.row import Row
+from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.stats import task_weights
 from leaderboard.best_runs import BestRun, best_runs
@@ -58,6 +57,12 @@ class Entry:
         """Whether it is a result of this folder, not of a publication."""
         return self.source != "published"
 
+    @property
+    def known_parameters(self) -> int | None:
+        """Of a submission only where a run was made again: else it is a claim."""
+        is_claim = self.source == "submitted" and not self.mark.startswith("reproduced")
+        return None if is_claim else self.parameters
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -67,6 +72,7 @@ class Ranking:
     """
 
     view: str
+    average: AverageName
     protocol: str
     columns: tuple[TaskInfo, ...]
     shared: tuple[str, ...]
@@ -114,16 +120,21 @@ def views(results: Results) -> list[str]:
 
 
 def ranking(
-    results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None
+    results: Results,
+    view: str,
+    tasks: Sequence[str] = (),
+    protocol: str | None = None,
+    average: AverageName = "paper",
 ) -> Ranking:
     """Everybody in a view.
 
     tasks: those to rank over; without them all of the suite where some line has them all, else
-    those that most lines share. protocol: which runs are ranked; the full one where anybody has
-    scores under it.
+    those that most lines share.
+    protocol: which runs are ranked; the full one where anybody has scores under it.
+    average: of each task; published models have the tasks that were printed under it.
     """
     infos = results.infos
-    in_view = [row for row in cells(results, "paper").rows if view_of(infos[row.task]) == view]
+    in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
     rows = [row for row in in_view if row.source not in NOT_MODELS]
     lines = _lines(rows)
     under = protocols(results)
@@ -137,6 +148,7 @@ def ranking(
     baseline = _best_baselines(in_view)
     return Ranking(
         view=view,
+        average=average,
         protocol=protocol,
         columns=columns,
         shared=shared,
@@ -253,18 +265,22 @@ def possible_ranks(results: Results, one: Ranking) -> dict[str, str]:
     if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}
     try:
-        comparison = compare(names, results_dir=results, tasks=one.shared, pooled=True)
+        comparison = compare(
+            names, results_dir=results, tasks=one.shared, average=one.average, pooled=True
+        )
     except UsageError:  # runs under other conditions share no comparison
         return {}
     return {model.model: model.shown_ranks for model in comparison.ranking}
 
 
-def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def first_pair(
+    results: Results, average: AverageName = "paper"
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pair that page one names, and its tasks: the best run and the next, else the best run and
     the best published model; else the best pair under another protocol, else the two best published
     models.
     """
-    rankings = [ranking(results, view) for view in views(results)]
+    rankings = [ranking(results, view, average=average) for view in views(results)]
     runs = [best for one in rankings for best in one.best_runs]
     runs.sort(key=lambda best: (bool(best.protocol), -len(best.tasks)))
     full = [best for best in runs if not best.protocol]

@@ -12,7 +12,8 @@ import streamlit as st
 from biobench.report.escape import for_html
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import without_revisions
-from biobench.report.row import Row
+from biobench.report.results import metric_of
+from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from leaderboard import page
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
@@ -194,7 +195,7 @@ def show_ranking(
         lines = _table_lines(ranking, rows, tasks, possible)
         picked = page.show_table(
             lines,
-            config=_columns(lines, tasks),
+            config=_columns(lines, tasks, ranking.average),
             shades=[_shade(entry) for entry in rows],
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
@@ -297,7 +298,9 @@ def headings(tasks: Sequence[str]) -> dict[str, str]:
     return shown
 
 
-def _columns(lines: Sequence[Cells], order: Sequence[TaskInfo]) -> dict[str, Any]:
+def _columns(
+    lines: Sequence[Cells], order: Sequence[TaskInfo], average: AverageName
+) -> dict[str, Any]:
     """Widths after content and heading, so that every score stands on a screen of 1,280 pixels:
     where these are too many, long names of models are cut, never a heading; names and ranks pinned.
     """
@@ -311,7 +314,10 @@ def _columns(lines: Sequence[Cells], order: Sequence[TaskInfo]) -> dict[str, Any
     widths["rank"] = int(7 * longest["rank"]) + 20
     left = SCREEN - sum(width for name, width in widths.items() if name not in (*LAST, "model"))
     widths["model"] = min(int(6 * longest["model"]) + 17, max(left, 170), 290)
-    about = HELP | {c.id: f"{c.id}: {c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
+    about = dict(HELP)
+    for info in order:
+        metric = metric_of(info, average)
+        about[info.id] = f"{info.id}: {info.name}, {NAMES.get(metric, metric)}"
     columns: dict[str, Any] = {
         name: st.column_config.NumberColumn(
             short.get(name, name), width=width, help=about.get(name)
