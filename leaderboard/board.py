@@ -300,6 +300,13 @@ def _notes(asked: tuple[object, ...], state: str, _choices: Choices, _loaded: Re
     return list(_report(_choices, _loaded).notes)
 
 
+@st.cache_data(max_entries=2, show_spinner=False)
+def _last_day(state: str, _loaded: Results) -> str:
+    """When the last run started; empty without runs. `state` stands for the folder's content."""
+    del state
+    return max((b.started[:10] for g in _loaded.groups for b in g.briefs), default="")
+
+
 def _download(format: str, choices: Choices, loaded: Results) -> str:
     return render(_report(choices, loaded), format)
 
@@ -323,5 +330,5 @@ def _foot(loaded: Results, choices: Choices) -> None:
     with st.expander("Cite"):
         st.code(CITATION.format(version=__version__), language="bibtex")
         st.caption("And every corpus that the results rest on: `biobench export --format bibtex`.")
-    last = max((b.started for g in loaded.groups for b in g.briefs), default="")
-    st.caption(f"BioBench {__version__}" + (f" · last run {last[:10]}" if last else ""))
+    day = _last_day(page.results_state(), loaded)
+    st.caption(f"BioBench {__version__}" + (f" · last run {day}" if day else ""))

@@ -57,25 +57,22 @@ class ShortNames:
     def __init__(self, entries: Sequence[Entry]) -> None:
         in_tables = shown_names(entries)
         short = in_sentences(in_tables.values())
-        self.by_name = {name: short[in_table] for name, in_table in in_tables.items()}
-
-    def bold(self, name: str) -> str:
-        """The short name of an entry."""
-        return f"**{page.literal(self.by_name[name])}**"
+        self.bold = {}
+        # the longest first: a name may be the beginning of another
+        for name in sorted(in_tables, key=len, reverse=True):
+            self.bold[page.literal(name)] = f"**{page.literal(short[in_tables[name]])}**"
+        self.pattern = re.compile("|".join(map(re.escape, self.bold)))
 
     def put_into(self, sentence: str) -> str:
         """A sentence with the models' short names in bold."""
-        # the longest first: a name may be the beginning of another
-        names = sorted(self.by_name, key=len, reverse=True)
-        bold = {page.literal(name): self.bold(name) for name in names}
-        pattern = "|".join(map(re.escape, bold))
-        return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
+        return self.pattern.sub(lambda match: self.bold[match.group()], page.literal(sentence))
 
 
 def _best_published(ranking: Ranking, names: ShortNames) -> Iterator[str]:
     for entry in ranking.published[:1]:
         if entry.mean is not None:
-            yield f"Best published: {names.bold(entry.name)}, **{100 * entry.mean.mean:.1f}**."
+            name = names.bold[page.literal(entry.name)]
+            yield f"Best published: {name}, **{100 * entry.mean.mean:.1f}**."
 
 
 def _best_small(ranking: Ranking, names: ShortNames) -> Iterator[str]:
@@ -85,8 +82,9 @@ def _best_small(ranking: Ranking, names: ShortNames) -> Iterator[str]:
         if entry.rank is None or entry.mean is None or size is None or size >= SMALL:
             continue
         if entry.rank > 1:
+            name = names.bold[page.literal(entry.name)]
             score = f"{100 * entry.mean.mean:.1f} ({page.millions(size)})"
-            yield f"Best under 150 M parameters: {names.bold(entry.name)}, {score}."
+            yield f"Best under 150 M parameters: {name}, {score}."
         return
 
 

@@ -98,7 +98,7 @@ def _field(ranking: Ranking, entry: Entry) -> None:
     points, others, baselines = [], [], []
     for task, row in entry.cells.items():
         name = plain(task)
-        points.append(page.chart_point("task", name, row, "this model"))
+        points.append(charts.mean_point("task", name, row, "this model"))
         for other in ranking.entries:
             if other is not entry and other.protocol == entry.protocol and task in other.cells:
                 score = 100 * other.cells[task].mean
@@ -116,10 +116,10 @@ def _field(ranking: Ranking, entry: Entry) -> None:
 
 
 def _seeds(rows: Sequence[Row]) -> None:
-    points = [page.chart_point("task", plain(row.task), row, "mean") for row in rows]
+    points = [charts.mean_point("task", plain(row.task), row, "mean") for row in rows]
     dots = []
     for row in rows:
-        dots += page.seed_dots("task", plain(row.task), row)
+        dots += charts.seed_dots("task", plain(row.task), row)
     if not dots:
         return
     with st.expander("Seed by seed"):

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, ends
+from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, legible
 from biobench.report.details.pretraining import (
     FOLDER,
     Pretraining,
@@ -234,19 +234,6 @@ def score(row: Row) -> str:
     return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
 
 
-def seed_dots(by: str, name: str, row: Row) -> list[dict[str, Any]]:
-    """A quiet dot of a chart for each seed of a row."""
-    return [
-        {by: name, "name": f"seed {seed}", "score": 100 * value}
-        for seed, value in zip(row.seeds, row.values, strict=True)
-    ]
-
-
-def chart_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
-    """The mean of a row in a chart, with its interval."""
-    return {by: name, "result": result} | ends(row)
-
-
 class ShownNumber(float):
     """A number by which a table sorts, and the text that it shows: 70.1 as ``70.1 ±0.4``."""
 
@@ -285,11 +272,7 @@ def ink() -> str:
 
 def draw(chart: Any, alt: str, **options: Any) -> None:
     """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
-    # the framework's own labels are fainter than text may be, and it moves the first name off its
-    # line
-    legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
-    legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
-    st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
+    st.altair_chart(legible(chart, ink()), **({"width": "stretch"} | options), alt=alt)
 
 
 WHOLE = 30
@@ -309,11 +292,17 @@ def show_table(
     # of another type, the texts of `ShownNumber` would be lost
     table = pd.DataFrame(rows, dtype=object).style.format(_cell_text, na_rep="–")
     if shades:
-        table = table.apply(lambda _: list(shades))
+        table = table.apply(_shaded, axis=None, shades=shades)
     shape = {"placeholder": "–", "height": "content" if len(rows) <= WHOLE else "auto"}
     return st.dataframe(
         table, hide_index=True, column_config=dict(config or {}), **(shape | options)
     )
+
+
+def _shaded(cells: pd.DataFrame, shades: Sequence[str]) -> pd.DataFrame:
+    """The CSS of every cell, that of its row."""
+    column = pd.Series(shades, index=cells.index)
+    return pd.concat([column] * len(cells.columns), axis=1, keys=cells.columns)
 
 
 def _cell_text(cell: object) -> str:

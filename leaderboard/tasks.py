@@ -128,21 +128,11 @@ def _seen_and_unseen(slices: SliceRows) -> None:
 def _score_chart(task: str, entries: Sequence[Entry], baseline: Row | None) -> None:
     """Every model's score and seeds, the best first."""
     names = shown_names(entries)
-    points, dots, baselines = [], [], []
-    for entry, name in zip(entries, labels(_chart_names(entries, names)).values(), strict=True):
-        row = entry.cells[task]
-        kind = "run here" if entry.is_run else "published"
-        points.append(page.chart_point("model", name, row, kind))
-        dots += page.seed_dots("model", name, row)
-        if baseline is not None:
-            score = 100 * baseline.mean
-            baselines.append({"model": name, "name": plain(baseline.model), "score": score})
-    chart = charts.scores(points, "model", behind=dots, baselines=baselines, ink=page.ink())
+    shown = labels(_chart_names(entries, names)).values()
+    rows = [entry.cells[task] for entry in entries]
+    chart = charts.task_scores(list(zip(shown, rows, strict=True)), baseline, page.ink())
     page.draw(chart, f"Scores on {task} with intervals, the best first")
-    st.caption(
-        "Line: 95% interval over seeds. Small dots: seeds. Ticks, one above another: the best "
-        "baseline."
-    )
+    st.caption(charts.TASK_SCORES)
 
 
 def _chart_names(entries: Sequence[Entry], names: Mapping[str, str]) -> list[str]:

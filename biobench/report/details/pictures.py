@@ -1,0 +1,95 @@
+"""The board's charts of a report, as SVG in a page that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from biobench.report import charts
+from biobench.report.escape import for_html, words
+from biobench.report.frame import Report
+from biobench.report.literature.comparison import NAMES
+from biobench.report.names import in_sentences, labels
+from biobench.report.row import Row
+from biobench.report.tasks import TaskInfo
+
+MOST_LINES = 30
+"""Models in a chart, the best ones."""
+WIDTH = 620
+"""Pixels of a chart; a narrower screen shrinks it."""
+WITHOUT_CHARTS = "<p class=\"notes\">Charts: <code>pip install 'biobench[charts]'</code>.</p>\n"
+"""Instead of charts, where the package that draws them is missing."""
+
+
+def pictures(report: Report, suite: str) -> str:
+    """HTML of a suite's charts: score against size, then every task, opened where it is alone."""
+    if find_spec("vl_convert") is None:
+        return WITHOUT_CHARTS
+    tasks = [info for info in report.columns if info.suite == suite]
+    figures = [_task_figure(report, info) for info in tasks]
+    opened = " open" if len(tasks) == 1 else ""
+    by_task = f"<details{opened}><summary>Charts by task</summary>\n{''.join(figures)}</details>\n"
+    return _cost_figure(report, suite) + by_task
+
+
+def _cost_figure(report: Report, suite: str) -> str:
+    """The average over the suite against the size; nothing for fewer than two models of known
+    size.
+    """
+    # what a submission says of its size is its author's word
+    means = [
+        row
+        for row in report.averages
+        if row.suite == suite and row.parameters and row.source != "submitted"
+    ]
+    if len(means) < 2:
+        return ""
+    short = in_sentences(row.name for row in means)
+    points = [
+        {
+            "model": short[row.name],
+            "cost": row.parameters,
+            "score": 100 * row.mean,
+            "result": row.source,
+            "here": row.source != "published",
+        }
+        for row in means
+    ]
+    chart = charts.scatter(points, "parameters").properties(width=WIDTH)
+    return _figure(chart, "Average against parameters; filled: runs here.")
+
+
+def _task_figure(report: Report, info: TaskInfo) -> str:
+    """Every model's score on a task, the best first, and the best baseline."""
+    rows = [row for row in report.rows if row.task == info.id]
+    models = [row for row in rows if row.source not in ("baseline", "oracle")]
+    if not models:
+        return ""
+    models = sorted(models, key=lambda row: -row.mean)[:MOST_LINES]
+    baselines = [row for row in rows if row.source == "baseline"]
+    best_baseline = max(baselines, key=lambda row: row.mean, default=None)
+    names = _chart_names(models)
+    chart = charts.task_scores(list(zip(names, models, strict=True)), best_baseline)
+    metric = models[0].metric
+    about = f"{info.id}: {NAMES.get(metric, metric)}. {charts.TASK_SCORES}"
+    return _figure(chart.properties(width=WIDTH), about)
+
+
+def _chart_names(rows: Sequence[Row]) -> list[str]:
+    """A name each; a published model that was run here too says which of the two it is."""
+    lines = [row.name for row in rows]
+    full = [f"{row.name}, {row.source}" if lines.count(row.name) > 1 else row.name for row in rows]
+    short = labels(full)
+    return [short[name] for name in full]
+
+
+def _figure(chart: Any, about: str) -> str:
+    """An SVG that takes the colour of the page's text, with words for whoever does not see it."""
+    import vl_convert
+
+    bare = chart.configure(aria=False, background="transparent")
+    spec = charts.legible(bare, charts.INK).to_dict()
+    svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    svg = svg.replace(f'"{charts.INK}"', '"currentColor"')
+    return f"<figure>{svg}<figcaption>{words(about, for_html)}</figcaption></figure>\n"
