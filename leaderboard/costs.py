@@ -11,7 +11,7 @@ from biobench.report import charts
 from biobench.report.names import in_sentences
 from leaderboard import page
 from leaderboard.ranking import Entry, Ranking
-from leaderboard.table import Hidden, entry_key, result_of, shown_names
+from leaderboard.table import Hidden, asked_of, result_of, shown_names
 
 COSTS = {
     "parameters": "parameters",
@@ -34,8 +34,7 @@ def show_costs(rankings: Sequence[Ranking], hidden_of: Mapping[str, Hidden]) -> 
             st.markdown(f"**{page.literal(ranking.title)}**")
             hidden = hidden_of[ranking.view]
             entries = [entry for entry in ranking.entries if not hidden(entry)]
-            shown = tuple(entry_key(entry) for entry in entries)
-            asked = (ranking.view, ranking.average, ranking.shared, ranking.protocol, shown)
+            asked = asked_of(ranking, entries)
             drawn = _cost_chart(asked, page.results_state(), cost, page.ink(), entries)
             if drawn is None:
                 st.caption("Not known of the models with a mean.")

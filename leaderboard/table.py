@@ -192,7 +192,8 @@ def show_ranking(
             st.info("Nothing matches these filters.")
             return
         tasks = _ordered_tasks(ranking)
-        lines = _table_lines(ranking, rows, tasks, possible)
+        asked = (asked_of(ranking, rows), tuple(possible.items()))
+        lines = _table_lines(asked, page.results_state(), ranking, rows, tasks, possible)
         picked = page.show_table(
             lines,
             config=_columns(lines, tasks, ranking.average),
@@ -237,28 +238,40 @@ def _kind_columns(ranking: Ranking) -> list[str]:
     return [kind for kind in kinds if tasks_of_kind[kind] > 1]
 
 
+def asked_of(ranking: Ranking, rows: Sequence[Entry | None]) -> tuple[object, ...]:
+    """What stands for a ranking and its rows on show in a cache."""
+    shown = tuple(BASELINE if entry is None else entry_key(entry) for entry in rows)
+    return (ranking.view, ranking.average, ranking.shared, ranking.protocol, shown)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
 def _table_lines(
-    ranking: Ranking,
-    rows: Sequence[Entry | None],
-    tasks: Sequence[TaskInfo],
-    possible: Mapping[str, str],
+    asked: tuple[object, ...],
+    state: str,
+    _ranking: Ranking,
+    _rows: Sequence[Entry | None],
+    _tasks: Sequence[TaskInfo],
+    _possible: Mapping[str, str],
 ) -> list[Cells]:
-    """The cells of the rows, in the order of the columns."""
-    names = shown_names(ranking.entries)
-    kinds = _kind_columns(ranking)
-    columns = ["rank", "model", "mean", *kinds, *(info.id for info in tasks), *LAST]
-    if possible:
+    """The cells of the rows, in the order of the columns; `asked` stands for the rows, `state` for
+    the folder's content.
+    """
+    del asked, state
+    names = shown_names(_ranking.entries)
+    kinds = _kind_columns(_ranking)
+    columns = ["rank", "model", "mean", *kinds, *(info.id for info in _tasks), *LAST]
+    if _possible:
         columns.insert(3, "possible")
     lines = []
-    for entry in rows:
+    for entry in _rows:
         if entry is None:
-            cells = _baseline_cells(ranking, tasks)
-            cells["model"] = page.link_to("tasks", "task", ranking.columns[0].id, BASELINE)
+            cells = _baseline_cells(_ranking, _tasks)
+            cells["model"] = page.link_to("tasks", "task", _ranking.columns[0].id, BASELINE)
         else:
-            cells = _entry_cells(ranking, entry, kinds, tasks)
+            cells = _entry_cells(_ranking, entry, kinds, _tasks)
             cells["model"] = page.link_to("models", "model", entry_key(entry), names[entry.name])
-            if entry.name in possible:
-                span = possible[entry.name]
+            if entry.name in _possible:
+                span = _possible[entry.name]
                 cells["possible"] = page.ShownNumber(int(span.partition("–")[0]), span)
         lines.append({column: cells.get(column) for column in columns})
     return lines
