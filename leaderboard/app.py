@@ -55,9 +55,9 @@ _STYLE = """<style>
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
-.st-key-bb_cards { display: none; }
+[class*=st-key-bb_cards] { display: none; }
 @media (max-width: 900px) {
-  .st-key-bb_cards { display: flex; }
+  [class*=st-key-bb_cards] { display: flex; }
   [class*=st-key-bb_table] { display: none; }
 }
 </style>"""

@@ -4,14 +4,14 @@ seeds, its cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
-from biobench.report.escape import plain
+from biobench.report.escape import for_html, plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
 from biobench.report.literature.comparison import NAMES
@@ -48,11 +48,7 @@ def show() -> None:
             _show_rank(ranking, mine)
     for ranking, mine in chosen:
         _field(ranking, mine)
-        page.show_table(
-            _table(ranking, mine),
-            config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
-            alt=f"Scores by task: {ranking.title}",
-        )
+        _show_tasks(ranking, mine)
     if groups:
         _card(groups)
         _ledger(groups)
@@ -134,6 +130,31 @@ def _needles(groups: Sequence[RunGroup]) -> None:
         st.header("Needle in a haystack", anchor=False)
         grids = read_grids(needles)
         show_maps(grids, [grid.task for grid in grids])
+
+
+def _show_tasks(ranking: Ranking, entry: Entry) -> None:
+    """The scores by task in a table, and as cards for a narrow screen."""
+    rows = _table(ranking, entry)
+    name = ranking.view.replace(" ", "_")
+    title = f"Scores by task: {ranking.title}"
+    with st.container(key=f"bb_table_{name}"):
+        page.show_table(
+            rows,
+            config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
+            alt=title,
+        )
+    with st.container(key=f"bb_cards_{name}"):
+        page.show_cards([_task_card(row) for row in rows], title)
+
+
+def _task_card(row: Mapping[str, object]) -> str:
+    """A task, its score, and below them what else is known."""
+    texts = {name: for_html(page.cell_text(cell)) for name, cell in row.items() if cell is not None}
+    address, _, task = str(row["task"]).partition("#")
+    link = f'<a href="{for_html(address)}" target="_self">{for_html(task)}</a>'
+    score = texts["score"]
+    about = [f"{name}: {text}" for name, text in texts.items() if name not in ("task", "score")]
+    return f"<li><div>{link}<b>{score}</b></div><small>{' · '.join(about)}</small></li>"
 
 
 def _table(ranking: Ranking, entry: Entry) -> list[dict[str, object]]:

@@ -25,6 +25,7 @@ from biobench.report.details.pretraining import (
     read_pretraining,
 )
 from biobench.report.entrants import line_name
+from biobench.report.escape import for_html
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
@@ -290,7 +291,7 @@ def show_table(
     shades: the CSS of each row's cells.
     """
     # of another type, the texts of `ShownNumber` would be lost
-    table = pd.DataFrame(rows, dtype=object).style.format(_cell_text, na_rep="–")
+    table = pd.DataFrame(rows, dtype=object).style.format(cell_text, na_rep="–")
     if shades:
         table = table.apply(_shaded, axis=None, shades=shades)
     shape = {"placeholder": "–", "height": "content" if len(rows) <= WHOLE else "auto"}
@@ -305,10 +306,16 @@ def _shaded(cells: pd.DataFrame, shades: Sequence[str]) -> pd.DataFrame:
     return pd.concat([column] * len(cells.columns), axis=1, keys=cells.columns)
 
 
-def _cell_text(cell: object) -> str:
+def cell_text(cell: object) -> str:
+    """As a table shows it."""
     if isinstance(cell, float) and not isinstance(cell, ShownNumber):
         return f"{cell:.1f}"
     return str(cell)
+
+
+def show_cards(cards: Iterable[str], title: str) -> None:
+    """Rows for a narrow screen, each a list item of HTML. title: for whoever does not see them."""
+    st.html(f'<ol class="bb-cards" aria-label="{for_html(title)}">{"".join(cards)}</ol>')
 
 
 def facts(pairs: Mapping[str, str]) -> None:

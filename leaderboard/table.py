@@ -377,8 +377,7 @@ def show_cards(ranking: Ranking, hidden: Hidden, sort: str) -> None:
     caption = _caption(ranking)
     title = f"**{page.literal(ranking.title)}**"
     st.markdown(f"{title} · {caption}" if caption else title)
-    cards = "".join(_card(ranking, entry, names) for entry in rows[:count])
-    st.html(f'<ol class="bb-cards" aria-label="{for_html(ranking.title)}">{cards}</ol>')
+    page.show_cards([_card(ranking, entry, names) for entry in rows[:count]], ranking.title)
     if count < len(rows) and st.button(
         f"{count} of {len(rows)}, show more", key=f"more_{ranking.view}"
     ):

@@ -63,8 +63,8 @@ thead th { border-bottom: 2px solid currentColor; }
 tbody tr:hover { background: var(--soft); }
 small { opacity: .75; }
 .notes { max-width: 60rem; }
-figure { margin: 0 0 1.5rem; } figure svg { max-width: 100%; height: auto; }
-figcaption { font-size: .9rem; opacity: .75; } summary { cursor: pointer; }
+figure { margin: .5rem 0 1.5rem; }
+summary { cursor: pointer; margin: .5rem 0; }
 """
 
 
@@ -189,7 +189,7 @@ def _html(report: Report) -> str:
     if report.rows:
         shown = []
         for sheet in sheets(report):
-            shown.append(pictures(report, sheet.suite))
+            shown.append(pictures(report, sheet))
             shown.append(html_table(sheet.title, sheet.columns, sheet.rows, 2))
     body = [
         *shown,

@@ -12,28 +12,33 @@ from biobench.report.frame import Report
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import in_sentences, labels
 from biobench.report.row import Row
+from biobench.report.sheets import Sheet
 from biobench.report.tasks import TaskInfo
 
 MOST_LINES = 30
 """Models in a chart, the best ones."""
-WIDTH = 620
-"""Pixels of a chart; a narrower screen shrinks it."""
+WIDTH = 520
+"""Pixels of a chart without its names; on a narrower screen it scrolls."""
+LINES = "#88888844"
+"""Of a grid, on light and dark grounds."""
 WITHOUT_CHARTS = "<p class=\"notes\">Charts: <code>pip install 'biobench[charts]'</code>.</p>\n"
 """Instead of charts, where the package that draws them is missing."""
 
 
-def pictures(report: Report, suite: str) -> str:
+def pictures(report: Report, sheet: Sheet) -> str:
     """HTML of a suite's charts: score against size, then every task, opened where it is alone."""
     if find_spec("vl_convert") is None:
         return WITHOUT_CHARTS
-    tasks = [info for info in report.columns if info.suite == suite]
-    figures = [_task_figure(report, info) for info in tasks]
+    tasks = [info for info in report.columns if info.suite == sheet.suite]
+    figures = "".join(_task_figure(report, info) for info in tasks)
     opened = " open" if len(tasks) == 1 else ""
-    by_task = f"<details{opened}><summary>Charts by task</summary>\n{''.join(figures)}</details>\n"
-    return _cost_figure(report, suite) + by_task
+    summary = f"<summary>{words(sheet.title, for_html)}: charts by task</summary>\n"
+    how_to_read = f"<p>{charts.TASK_SCORES}</p>\n"
+    by_task = f"<details{opened}>{summary}{how_to_read}{figures}</details>\n"
+    return _cost_figure(report, sheet) + by_task
 
 
-def _cost_figure(report: Report, suite: str) -> str:
+def _cost_figure(report: Report, sheet: Sheet) -> str:
     """The average over the suite against the size; nothing for fewer than two models of known
     size.
     """
@@ -41,7 +46,7 @@ def _cost_figure(report: Report, suite: str) -> str:
     means = [
         row
         for row in report.averages
-        if row.suite == suite and row.parameters and row.source != "submitted"
+        if row.suite == sheet.suite and row.parameters and row.source != "submitted"
     ]
     if len(means) < 2:
         return ""
@@ -57,7 +62,7 @@ def _cost_figure(report: Report, suite: str) -> str:
         for row in means
     ]
     chart = charts.scatter(points, "parameters").properties(width=WIDTH)
-    return _figure(chart, "Average against parameters; filled: runs here.")
+    return _figure(chart, f"{sheet.title}: average against parameters; filled: runs here.")
 
 
 def _task_figure(report: Report, info: TaskInfo) -> str:
@@ -72,8 +77,7 @@ def _task_figure(report: Report, info: TaskInfo) -> str:
     names = _chart_names(models)
     chart = charts.task_scores(list(zip(names, models, strict=True)), best_baseline)
     metric = models[0].metric
-    about = f"{info.id}: {NAMES.get(metric, metric)}. {charts.TASK_SCORES}"
-    return _figure(chart.properties(width=WIDTH), about)
+    return _figure(chart.properties(width=WIDTH), f"{info.id}: {NAMES.get(metric, metric)}")
 
 
 def _chart_names(rows: Sequence[Row]) -> list[str]:
@@ -89,7 +93,9 @@ def _figure(chart: Any, about: str) -> str:
     import vl_convert
 
     bare = chart.configure(aria=False, background="transparent")
+    bare = bare.configure_view(stroke=LINES).configure_axisQuantitative(gridColor=LINES)
     spec = charts.legible(bare, charts.INK).to_dict()
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     svg = svg.replace(f'"{charts.INK}"', '"currentColor"')
-    return f"<figure>{svg}<figcaption>{words(about, for_html)}</figcaption></figure>\n"
+    caption = f"<figcaption>{words(about, for_html)}</figcaption>"
+    return f'<figure>{caption}<div class="scroll" tabindex="0">{svg}</div></figure>\n'
