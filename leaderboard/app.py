@@ -46,6 +46,10 @@ _STYLE = """<style>
 [data-testid=stCaptionContainer],
 [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
 [data-testid=stCaptionContainer] { opacity: .8; }
+:is(a, button, summary, canvas, main, .dvn-scroller):focus-visible {
+  outline: 2px solid currentColor !important; outline-offset: -2px; }
+[data-testid=stHeaderActionElements] { display: none !important; }
+[data-testid=stElementToolbar]:focus-within { opacity: 1 !important; transition: none !important; }
 .bb-cards { list-style: none; padding: 0 !important; margin: 0 !important;
   font-variant-numeric: tabular-nums; }
 .bb-cards li { padding: .5rem .6rem; margin: 0 !important;

@@ -98,9 +98,9 @@ def hide_sparse(ranking: Ranking, hidden: Hidden) -> Hidden:
     models = "1 model" if len(names) == 1 else f"{len(names)} models"
     counts = sorted({len(entry.cells) for entry in sparse})
     span = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-    label = f"{ranking.title}: {models} with {span} of {len(ranking.shared)} tasks"
+    label = f"{page.literal(ranking.title)}: {models} with {span} of {len(ranking.shared)} tasks"
     key = f"few_{ranking.view.replace(' ', '_')}"
-    if st.toggle(page.literal(label), key=key, bind="query-params"):
+    if st.toggle(label, key=key, bind="query-params"):
         return hidden
     return lambda entry: hidden(entry) or entry in sparse
 
