@@ -207,7 +207,7 @@ def test_a_task_page_draws_the_learning_curves_and_answers_what_more_texts_give(
     assert "Learning curves" in [heading.value for heading in app.subheader]
     curves = curves_of(load(tmp_path), TASK)
     assert all(answer(curve) in texts(app).replace("\u200b", "") for curve in curves)
-    drawn = [json.loads(chart.proto.spec) for chart in app.get("arrow_vega_lite_chart")]
+    drawn = [json.loads(chart.proto.spec) for chart in app.get("vega_lite_chart")]
     (layers,) = [spec["layer"] for spec in drawn if "share" in json.dumps(spec)]
     assert [layer["mark"]["type"] for layer in layers] == ["area", "line"]
 
