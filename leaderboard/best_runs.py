@@ -44,17 +44,17 @@ def best_runs(
     results: Results,
     rows: Sequence[Row],
     lines: Lines,
-    under: Mapping[Line, str],
+    protocol_of: Mapping[Line, str],
     shared: Sequence[str],
     baseline: Mapping[str, Row],
 ) -> tuple[BestRun, ...]:
     """The best of the runs here under each protocol that has some."""
     found = []
-    for protocol in sorted({under[line] for line in lines if line in under}):
+    for protocol in sorted({protocol_of[line] for line in lines if line in protocol_of}):
         candidates = {
             line: scored
             for line, scored in lines.items()
-            if under.get(line) == protocol and line[2] in TESTABLE
+            if protocol_of.get(line) == protocol and line[2] in TESTABLE
         }
         best = _best_run(results, rows, candidates, protocol, shared, baseline)
         if best is not None:
@@ -154,7 +154,7 @@ def best_run_facts(best: BestRun) -> list[str]:
         top = best.published[0]
         gap = 100 * (best.mean.mean - top.mean)
         side = "above" if gap > 0 else "below"
-        beaten = sum(best.mean.mean > other.mean for other in best.published)
+        beaten = sum(best.mean.mean > printed.mean for printed in best.published)
         facts.append(
             f"It is {abs(gap):.1f} points {side} the best published there "
             f"({line_name(top.model, top.variant)}, {100 * top.mean:.1f})."

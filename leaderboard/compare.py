@@ -43,8 +43,8 @@ def show() -> None:
         {line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold
     )
     models_row = st.container()
-    left, right = st.columns((7, 3))
-    with right:
+    wide, narrow = st.columns((7, 3))
+    with narrow:
         average = page.choose_average()
     pair, shared = _first_pair(average, page.results_state(), loaded)
     with models_row:
@@ -54,28 +54,28 @@ def show() -> None:
     if len(chosen) < 2:
         st.info("Choose at least two models.")
         return
-    with left:
+    with wide:
         options = _options(loaded, chosen)
         # the pair that page one names is asked where it names it: one answer for one question
         asked = list(shared) if tuple(chosen) == pair else []
         key, hint = f"tasks_{len(options)}", "all in common"
         tasks = page.choose_several("Only these tasks", options, key, asked, placeholder=hint)
-    shown = _answer(tuple(chosen), tuple(tasks), average, loaded)
-    if shown is None:
+    answer = _answer(tuple(chosen), tuple(tasks), average, loaded)
+    if answer is None:
         return
-    short = in_sentences(shown.models)
+    short = in_sentences(answer.models)
     with st.container(border=True):
-        st.subheader(page.text(_named(shown.headline, short)), anchor=False)
-        for sentence in shown.sentences:
+        st.subheader(page.text(_named(answer.headline, short)), anchor=False)
+        for sentence in answer.sentences:
             st.markdown(page.text(_named(sentence, short)))
-    for pair_shown in shown.pairs:
+    for pair_shown in answer.pairs:
         _show_pair(pair_shown, short)
     with st.expander("All numbers"):
         quoted = " ".join(f'"{name}"' for name in chosen)
         wanted = "".join(f" --task {task}" for task in tasks)
         st.code(f"biobench compare {quoted} --average {average}{wanted}", language="bash")
-        st.code(shown.text, language=None)
-        for note in shown.notes:
+        st.code(answer.text, language=None)
+        for note in answer.notes:
             st.text(f"* {shorten(plain_note(page.without_commands(note)))}")
 
 
@@ -131,16 +131,18 @@ def _shown_pair(pair: PairResult) -> ShownPair:
 
 
 def _row(line: TaskLine) -> dict[str, Any]:
-    interval = line.widest
-    return {
+    row: dict[str, Any] = {
         "task": line.task,
         "average": NAMES.get(line.metric, line.metric),
         "A": 100 * line.first,
         "B": 100 * line.second,
         "difference": 100 * line.difference,
-        "low": None if interval is None else 100 * interval.low,
-        "high": None if interval is None else 100 * interval.high,
+        "low": None,
+        "high": None,
     }
+    if line.widest is not None:
+        row |= {"low": 100 * line.widest.low, "high": 100 * line.widest.high}
+    return row
 
 
 def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:

@@ -44,15 +44,15 @@ def show() -> None:
     title.title(page.literal(shown_names([entry])[entry.name]))
     st.caption(page.literal(_about(entry, groups)))
     with st.container(horizontal=True, gap="medium"):
-        for ranking, mine in chosen:
-            _show_rank(ranking, mine)
-    for ranking, mine in chosen:
-        _field(ranking, mine)
-        _show_tasks(ranking, mine)
+        for ranking, model_entry in chosen:
+            _show_rank(ranking, model_entry)
+    for ranking, model_entry in chosen:
+        _field(ranking, model_entry)
+        _show_tasks(ranking, model_entry)
     if groups:
         _card(groups)
         _ledger(groups)
-        _seeds([row for _, mine in chosen for row in mine.cells.values()])
+        _seeds([row for _, model_entry in chosen for row in model_entry.cells.values()])
         _needles(groups)
     else:
         _publication(entry, loaded)
@@ -91,19 +91,19 @@ def _show_rank(ranking: Ranking, entry: Entry) -> None:
 
 def _field(ranking: Ranking, entry: Entry) -> None:
     """The model among all models of its protocol, task by task."""
-    points, others, baselines = [], [], []
+    points, rival_dots, baselines = [], [], []
     for task, row in entry.cells.items():
         name = plain(task)
         points.append(charts.mean_point("task", name, row, "this model"))
-        for other in ranking.entries:
-            if other is not entry and other.protocol == entry.protocol and task in other.cells:
-                score = 100 * other.cells[task].mean
-                others.append({"task": name, "name": plain(other.name), "score": score})
+        for rival in ranking.entries:
+            if rival is not entry and rival.protocol == entry.protocol and task in rival.cells:
+                score = 100 * rival.cells[task].mean
+                rival_dots.append({"task": name, "name": plain(rival.name), "score": score})
         baseline = ranking.baseline.get(task)
         if baseline is not None:
             score = 100 * baseline.mean
             baselines.append({"task": name, "name": plain(baseline.model), "score": score})
-    chart = charts.scores(points, "task", behind=others, baselines=baselines, ink=page.ink())
+    chart = charts.scores(points, "task", behind=rival_dots, baselines=baselines, ink=page.ink())
     page.draw(chart, f"Scores by task among all models: {ranking.title}")
     st.caption(
         "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
@@ -185,8 +185,10 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
         "peak memory, GB": None,
         "documents cut": row.truncated_documents,
         "gold lost": row.lost_gold,
-        "in its training text": "test documents" if marked(row.contamination) else None,
+        "in its training text": None,
     }
+    if marked(row.contamination):
+        cells["in its training text"] = "test documents"
     baseline = ranking.baseline.get(task)
     if baseline is not None:
         cells["best baseline"] = _named_score(baseline.model, baseline.mean)
@@ -219,11 +221,11 @@ def _card(groups: Sequence[RunGroup]) -> None:
         "made with": "; ".join(made_with),
         "licence": licence,
     }
-    shown = {name: page.literal(plain(value)) for name, value in about.items()}
+    escaped = {name: page.literal(plain(value)) for name, value in about.items()}
     if brief.revision and "/" in brief.model:
         address = f"https://huggingface.co/{brief.model}/tree/{brief.revision}"
-        shown["page on the hub"] = page.link(address)
-    page.facts(shown)
+        escaped["page on the hub"] = page.link(address)
+    page.facts(escaped)
 
 
 def _publication(entry: Entry, loaded: Results) -> None:

@@ -112,10 +112,10 @@ def text(message: object) -> str:
     """A message for Markdown: as it stands, without control characters and without where the
     server's files lie.
     """
-    shown = str(message)
+    cleaned = str(message)
     for folder in (results_dir(), pretraining_dir()):
-        shown = shown.replace(f"{folder}{os.sep}", "")
-    return literal(plain_note(shown))
+        cleaned = cleaned.replace(f"{folder}{os.sep}", "")
+    return literal(plain_note(cleaned))
 
 
 def literal(words: str) -> str:
@@ -141,18 +141,19 @@ def link(address: str) -> str:
 def without_commands(note: str) -> str:
     """A note of the report; on a public board without the commands, which its readers cannot
     run."""
-    parts = note.split("; ")
-    return "; ".join(part for part in parts if "`biobench " not in part) if is_public() else note
+    if not is_public():
+        return note
+    return "; ".join(clause for clause in note.split("; ") if "`biobench " not in clause)
 
 
-def show_notes(title: str, notes: Sequence[str], most: int = 100) -> None:
+def show_notes(title: str, notes: Sequence[str], limit: int = 100) -> None:
     """Notes behind their number; of many the first ten, which pages of tasks have in full."""
     if notes:
         with st.expander(f"{title} ({len(notes)})"):
-            for note in notes[:most]:
+            for note in notes[:limit]:
                 st.text(plain_note(without_commands(note)))
-            if len(notes) > most:
-                st.caption(f"{len(notes) - most} more stand on the pages of their tasks.")
+            if len(notes) > limit:
+                st.caption(f"{len(notes) - limit} more stand on the pages of their tasks.")
 
 
 def say_no_runs() -> None:
@@ -169,44 +170,55 @@ def say_no_runs() -> None:
 
 
 def choose(
-    label: str, options: Sequence[str], key: str, names: Mapping[str, str] | None = None, **how: Any
+    label: str,
+    options: Sequence[str],
+    key: str,
+    names: Mapping[str, str] | None = None,
+    **layout: Any,
 ) -> str:
     """A select box whose choice is in the link; without it, the first option. `options` must not be
     empty.
     """
-    shown = names or {}
+    name_of = names or {}
     asked = st.query_params.get(key)
-    if asked and key not in st.session_state and asked not in {shown.get(o, o) for o in options}:
+    if asked and key not in st.session_state and asked not in {name_of.get(o, o) for o in options}:
         st.warning(
             f"The link names something that is not here: {text(asked)}. Something else is shown "
             f"in its place."
         )
     chosen: str = st.selectbox(
-        label, options, key=key, format_func=lambda o: shown.get(o, o), bind="query-params", **how
+        label,
+        options,
+        key=key,
+        format_func=lambda o: name_of.get(o, o),
+        bind="query-params",
+        **layout,
     )
     return chosen
 
 
 def choose_several(
-    label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **how: Any
+    label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **layout: Any
 ) -> list[str]:
     """As `choose`, several."""
     asked = [value for value in st.query_params.get_all(key) if value and value not in options]
     if asked and key not in st.session_state:
         st.warning(f"The link names something that is not here: {text(', '.join(asked))}.")
     return list(
-        st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how)
+        st.multiselect(
+            label, options, default=list(default), key=key, bind="query-params", **layout
+        )
     )
 
 
-def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **how: Any) -> AverageName:
+def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: Any) -> AverageName:
     """The average of each task, as published at first. A choice holds on the other pages too."""
     remembered = st.session_state.get("last_average")
     is_new_page = "average" not in st.session_state and "average" not in st.query_params
     if is_new_page and remembered in options:
         st.session_state["average"] = remembered
     names = {name: AVERAGES[name] for name in options}
-    chosen: AverageName = choose("Average", options, "average", names, **how)  # type: ignore[assignment, arg-type]
+    chosen: AverageName = choose("Average", options, "average", names, **layout)  # type: ignore[assignment, arg-type]
     st.session_state["last_average"] = chosen
     return chosen
 
@@ -219,9 +231,9 @@ def key_of(line: Line) -> str:
     return name if line[2] == "run" else f"{name} · {line[2]}"
 
 
-def link_to(page: str, key: str, value: str, shown: str) -> str:
+def link_to(page: str, key: str, value: str, label: str) -> str:
     """The address of a page with a choice; `shown` stands behind # as the text of a link column."""
-    return f"{page}?{key}={quote(value)}#{quote(shown)}"
+    return f"{page}?{key}={quote(value)}#{quote(label)}"
 
 
 LINK = r"#(.*)$"
@@ -230,9 +242,12 @@ LINK = r"#(.*)$"
 
 def score(row: Row) -> str:
     """``70.1 ±0.4``: percent, with half the 95% interval where three seeds bear one."""
-    margin = row.margin if row.n_seeds >= FEW_SEEDS else None
-    failed = f" ({row.failed} failed)" if row.failed else ""
-    return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
+    words = f"{100 * row.mean:.1f}"
+    if row.margin is not None and row.n_seeds >= FEW_SEEDS:
+        words += f" ±{100 * row.margin:.1f}"
+    if row.failed:
+        words += f" ({row.failed} failed)"
+    return words
 
 
 class ShownNumber(float):
@@ -294,9 +309,9 @@ def show_table(
     table = pd.DataFrame(rows, dtype=object).style.format(cell_text, na_rep="–")
     if shades:
         table = table.apply(_shaded, axis=None, shades=shades)
-    shape = {"placeholder": "–", "height": "content" if len(rows) <= WHOLE else "auto"}
+    options.setdefault("height", "content" if len(rows) <= WHOLE else "auto")
     return st.dataframe(
-        table, hide_index=True, column_config=dict(config or {}), **(shape | options)
+        table, hide_index=True, placeholder="–", column_config=dict(config or {}), **options
     )
 
 

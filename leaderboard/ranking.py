@@ -115,8 +115,8 @@ def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
     models = [row for row in cells(results, "paper").rows if row.source not in NOT_MODELS]
     scored = {view_of(results.infos[row.task]) for row in models}
-    shipped = list(VIEWS)
-    return sorted(scored, key=lambda v: (shipped.index(v) if v in VIEWS else len(shipped), v))
+    place_of_view = {view: place for place, view in enumerate(VIEWS)}
+    return sorted(scored, key=lambda view: (place_of_view.get(view, len(VIEWS)), view))
 
 
 def ranking(
@@ -137,10 +137,12 @@ def ranking(
     in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
     rows = [row for row in in_view if row.source not in NOT_MODELS]
     lines = _lines(rows)
-    under = protocols(results)
+    protocol_of = protocols(results)
     if protocol is None:
-        protocol = _common_protocol([under.get(line, "") for line in lines])
-    eligible = {line: scored for line, scored in lines.items() if under.get(line, "") == protocol}
+        protocol = _common_protocol([protocol_of.get(line, "") for line in lines])
+    eligible = {
+        line: scored for line, scored in lines.items() if protocol_of.get(line, "") == protocol
+    }
     columns = tuple(
         info for task, info in infos.items() if any(task in scored for scored in lines.values())
     )
@@ -152,9 +154,9 @@ def ranking(
         protocol=protocol,
         columns=columns,
         shared=shared,
-        entries=_entries(results, rows, lines, under, protocol, columns, shared),
+        entries=_entries(results, rows, lines, protocol_of, protocol, columns, shared),
         baseline=baseline,
-        best_runs=best_runs(results, rows, lines, under, shared, baseline),
+        best_runs=best_runs(results, rows, lines, protocol_of, shared, baseline),
     )
 
 
@@ -202,17 +204,17 @@ def _entries(
     results: Results,
     rows: Sequence[Row],
     lines: Lines,
-    under: Mapping[Line, str],
+    protocol_of: Mapping[Line, str],
     protocol: str,
     columns: Sequence[TaskInfo],
     shared: Sequence[str],
 ) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
     mean_of = means(results, rows, shared)
-    ranked = [line for line in lines if line in mean_of and under.get(line, "") == protocol]
+    ranked = [line for line in lines if line in mean_of and protocol_of.get(line, "") == protocol]
     ranked.sort(key=lambda line: -mean_of[line].mean)
-    others = [line for line in lines if line not in ranked]
-    others.sort(key=lambda line: (under.get(line, ""), -len(lines[line]), line))
+    unranked = [line for line in lines if line not in ranked]
+    unranked.sort(key=lambda line: (protocol_of.get(line, ""), -len(lines[line]), line))
     by_kind = _kind_means(results, rows, columns, shared)
     marks: dict[Line, str] = {
         (group.model, group.variant, group.source): group.mark
@@ -220,7 +222,7 @@ def _entries(
         if group.source == "submitted"
     }
     entries = []
-    for position, line in enumerate([*ranked, *others], 1):
+    for position, line in enumerate([*ranked, *unranked], 1):
         model, variant, source = line
         sizes = [row.parameters for row in lines[line].values() if row.parameters]
         entries.append(
@@ -228,7 +230,7 @@ def _entries(
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=under.get(line, ""),
+                protocol=protocol_of.get(line, ""),
                 cells=lines[line],
                 mean=mean_of.get(line),
                 rank=position if position <= len(ranked) else None,
@@ -253,20 +255,24 @@ def _kind_means(
     return {kind: means(results, rows, tasks) for kind, tasks in tasks_of.items()}
 
 
-def possible_ranks(results: Results, one: Ranking) -> dict[str, str]:
+def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
     """Name -> ``1–3``: the ranks among the runs here that `compare` leaves possible.
 
     Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
     `MOST_RANKED`, and where they cannot be compared.
     """
-    ranked = [e for e in one.entries if e.rank is not None and e.source in TESTABLE]
+    ranked = [e for e in view_ranking.entries if e.rank is not None and e.source in TESTABLE]
     names = [entry.name for entry in ranked]
     # of two lines with one name `compare` knows one
     if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}
     try:
         comparison = compare(
-            names, results_dir=results, tasks=one.shared, average=one.average, pooled=True
+            names,
+            results_dir=results,
+            tasks=view_ranking.shared,
+            average=view_ranking.average,
+            pooled=True,
         )
     except UsageError:  # runs under other conditions share no comparison
         return {}
@@ -281,13 +287,18 @@ def first_pair(
     models.
     """
     rankings = [ranking(results, view, average=average) for view in views(results)]
-    runs = [best for one in rankings for best in one.best_runs]
+    runs = [best for view_ranking in rankings for best in view_ranking.best_runs]
     runs.sort(key=lambda best: (bool(best.protocol), -len(best.tasks)))
     full = [best for best in runs if not best.protocol]
     pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
     pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
     pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
-    for one in rankings:
-        if len(one.published) > 1:
-            pairs.append(((one.published[0].name, one.published[1].name), one.shared))
+    for view_ranking in rankings:
+        if len(view_ranking.published) > 1:
+            pairs.append(
+                (
+                    (view_ranking.published[0].name, view_ranking.published[1].name),
+                    view_ranking.shared,
+                )
+            )
     return pairs[0] if pairs else ((), ())

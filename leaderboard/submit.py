@@ -46,9 +46,12 @@ def show() -> None:
         "repository says."
     )
     st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
-    most = UPLOAD_BYTES // 2**20
+    megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
-        f"The pack as a zip file, at most {most} MB", type=["zip"], key="pack", max_upload_size=most
+        f"The pack as a zip file, at most {megabytes} MB",
+        type=["zip"],
+        key="pack",
+        max_upload_size=megabytes,
     )
     # packs on the server that may be chosen: only these two folders are looked at
     packs = [
@@ -99,7 +102,9 @@ def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
 def _verdict(verification: Verification) -> None:
     tell, words = VERDICTS[verification.state]
     tell(f"{literal(plain(verification.model)) or 'Submission'}: {words}")
-    counts = {RUNS[one]: f"{verification.count(one)} / {len(verification.runs)}" for one in STATES}
+    counts = {
+        RUNS[state]: f"{verification.count(state)} / {len(verification.runs)}" for state in STATES
+    }
     counts |= {
         name: str(sum(c.grade == grade for c in verification.checks))
         for grade, name in GRADES.items()
