@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,46 +35,35 @@ def headings(tasks: Sequence[str]) -> dict[str, str]:
     """Task -> a heading that no column cuts: the first or last part of a long id where no other
     task has it.
     """
-    heading_of: dict[str, str] = {}
+    times: Counter[str] = Counter()
     for task in tasks:
-        words = [
-            word
-            for word in (task.split("_")[0], task.split("_")[-1])
-            if len(word) > 2 and not word.isdigit()
-        ]
-        unique_words = [p for p in words if sum(p in task_id.split("_") for task_id in tasks) == 1]
-        heading_of[task] = unique_words[0] if len(task) > LONG_HEADING and unique_words else task
+        times.update(set(task.split("_")))
+    heading_of = {}
+    for task in tasks:
+        heading_of[task] = task
+        words = task.split("_")
+        for word in (words[-1], words[0]):
+            is_telling = len(word) > 2 and not word.isdigit() and times[word] == 1
+            if is_telling and len(task) > LONG_HEADING:
+                heading_of[task] = word
     return heading_of
 
 
 def column_config(
     lines: Sequence[Cells], order: Sequence[TaskInfo], average: AverageName
 ) -> dict[str, Any]:
-    """Widths after content and heading, so that every score stands on a screen of 1,280 pixels:
-    where these are too many, long names of models are cut, never a heading; names and ranks pinned.
-    """
-    short = headings([c.id for c in order])
-    longest = {name: max(_letters(line[name]) for line in lines) for name in lines[0]}
-    longest["model"] = max(len(unquote(str(line["model"]).partition("#")[2])) for line in lines)
-    widths = {
-        name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19)
-        for name, count in longest.items()
-    }
-    widths["rank"] = int(7 * longest["rank"]) + 20
-    room_for_names = SCREEN - sum(
-        width for name, width in widths.items() if name not in (*LAST, "model")
-    )
-    widths["model"] = min(int(6 * longest["model"]) + 17, max(room_for_names, 170), 290)
+    """Short headings with the whole name in their tooltip; names and ranks pinned."""
+    short = headings([info.id for info in order])
+    widths = _widths(lines, short)
     about = dict(HELP)
     for info in order:
         metric = metric_of(info, average)
         about[info.id] = f"{info.id}: {info.name}, {NAMES.get(metric, metric)}"
-    columns: dict[str, Any] = {
-        name: st.column_config.NumberColumn(
+    columns: dict[str, Any] = {}
+    for name, width in widths.items():
+        columns[name] = st.column_config.NumberColumn(
             short.get(name, name), width=width, help=about.get(name)
         )
-        for name, width in widths.items()
-    }
     columns["rank"] = st.column_config.NumberColumn("#", pinned=True, width=widths["rank"])
     columns["result"] = st.column_config.TextColumn(width="medium")
     columns["model"] = st.column_config.LinkColumn(
@@ -82,5 +72,20 @@ def column_config(
     return columns
 
 
-def _letters(cell: object) -> int:
-    return 0 if cell is None else len(str(cell))
+def _widths(lines: Sequence[Cells], short: Mapping[str, str]) -> dict[str, int]:
+    """Column -> pixels, after content and heading, so that every score stands on a screen of 1,280:
+    where these are too many, long names of models are cut, never a heading.
+    """
+    widths = {}
+    room_for_names = SCREEN
+    for name in lines[0]:
+        texts = [str(line[name]) for line in lines if line[name] is not None]
+        letters = max(map(len, texts), default=0)
+        widths[name] = max(int(5.4 * letters) + 17, int(5.8 * len(short.get(name, name))) + 19)
+        if name == "rank":
+            widths[name] = 7 * letters + 20
+        if name not in (*LAST, "model"):
+            room_for_names -= widths[name]
+    names = [unquote(str(line["model"]).partition("#")[2]) for line in lines]
+    widths["model"] = min(6 * max(map(len, names)) + 17, max(room_for_names, 170), 290)
+    return widths

@@ -13,7 +13,7 @@ from biobench.comparison.compare import compare as compare_models
 from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
-from biobench.report.entrants import line_name
+from biobench.report.entrants import line_name, names_of
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import in_sentences, shorten
 from biobench.report.printers import plain_note
@@ -38,10 +38,9 @@ def show() -> None:
     """Draw the view."""
     st.title("Compare")
     loaded = page.results()
-    ran = sorted({line_name(g.model, g.variant) for g in loaded.groups}, key=str.casefold)
-    names = ran + sorted(
-        {line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold
-    )
+    ran = {line_name(group.model, group.variant) for group in loaded.groups}
+    printed = {line_name(value.model, value.variant) for value in loaded.published}
+    names = sorted(ran, key=str.casefold) + sorted(printed - ran, key=str.casefold)
     models_row = st.container()
     wide, narrow = st.columns((7, 3))
     with narrow:
@@ -147,12 +146,14 @@ def _row(line: TaskLine) -> dict[str, Any]:
 
 def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
     """The tasks of which every chosen model has a score."""
-    has: list[set[str]] = []
+    shared = set(loaded.infos)
     for name in chosen:
-        ran = {g.task for g in loaded.groups if name in (g.model, line_name(g.model, g.variant))}
-        printed = {v.task for v in loaded.published if line_name(v.model, v.variant) == name}
-        has.append(ran or {i for i, info in loaded.infos.items() if info.published_as in printed})
-    return [task for task in loaded.infos if all(task in tasks for tasks in has)]
+        tasks = {group.task for group in loaded.groups if name in names_of(group)}
+        if not tasks:
+            printed = {value.task for value in loaded.published if name in names_of(value)}
+            tasks = {id for id, info in loaded.infos.items() if info.published_as in printed}
+        shared &= tasks
+    return [task for task in loaded.infos if task in shared]
 
 
 def _answer(

@@ -54,13 +54,10 @@ def show() -> None:
         max_upload_size=megabytes,
     )
     # packs on the server that may be chosen: only these two folders are looked at
-    packs = [
-        path
-        for folder in (Path(PACKED), results_dir() / SUBMITTED)
-        if folder.is_dir()
-        for path in sorted(folder.iterdir())
-        if path.is_dir() and not path.is_symlink() and (path / MANIFEST).is_file()
-    ]
+    packs: list[Path] = []
+    for folder in (Path(PACKED), results_dir() / SUBMITTED):
+        if folder.is_dir():
+            packs += filter(_is_pack, sorted(folder.iterdir()))
     chosen = None
     if packs and uploaded is None and not is_public():
         chosen = st.selectbox(
@@ -84,6 +81,10 @@ def show() -> None:
                 _verdict(verify(chosen, None, results_dir()))
     finally:
         _turn().release()
+
+
+def _is_pack(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and (path / MANIFEST).is_file()
 
 
 @st.cache_resource(show_spinner=False)
