@@ -183,14 +183,17 @@ def _html(report: Report) -> str:
         return f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n' if items else ""
 
     # pandas and altair take a second to load: only this form of the report waits for them
-    from biobench.report.details.pictures import pictures
+    from biobench.report.details.pictures import WITHOUT_CHARTS, can_draw, pictures
 
-    shown = ["<p>No results yet.</p>\n"]
-    if report.rows:
-        shown = []
-        for sheet in sheets(report):
+    shown = []
+    if not report.rows:
+        shown.append("<p>No results yet.</p>\n")
+    elif not can_draw():
+        shown.append(WITHOUT_CHARTS)
+    for sheet in sheets(report):
+        if can_draw():
             shown.append(pictures(report, sheet))
-            shown.append(html_table(sheet.title, sheet.columns, sheet.rows, 2))
+        shown.append(html_table(sheet.title, sheet.columns, sheet.rows, 2))
     body = [
         *shown,
         f'<p class="notes">{words(caption(report), for_html)}</p>\n',

@@ -25,10 +25,13 @@ WITHOUT_CHARTS = "<p class=\"notes\">Charts: <code>pip install 'biobench[charts]
 """Instead of charts, where the package that draws them is missing."""
 
 
+def can_draw() -> bool:
+    """Whether the package that draws charts is installed."""
+    return find_spec("vl_convert") is not None
+
+
 def pictures(report: Report, sheet: Sheet) -> str:
     """HTML of a suite's charts: score against size, then every task, opened where it is alone."""
-    if find_spec("vl_convert") is None:
-        return WITHOUT_CHARTS
     tasks = [info for info in report.columns if info.suite == sheet.suite]
     figures = "".join(_task_figure(report, info) for info in tasks)
     opened = " open" if len(tasks) == 1 else ""
