@@ -46,6 +46,10 @@ _STYLE = """<style>
 [data-testid=stCaptionContainer],
 [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
 [data-testid=stCaptionContainer] { opacity: .8; }
+:is(a, button, summary, canvas, main, .dvn-scroller):focus-visible {
+  outline: 2px solid currentColor !important; outline-offset: -2px; }
+[data-testid=stHeaderActionElements] { display: none !important; }
+[data-testid=stElementToolbar]:focus-within { opacity: 1 !important; transition: none !important; }
 .bb-cards { list-style: none; padding: 0 !important; margin: 0 !important;
   font-variant-numeric: tabular-nums; }
 .bb-cards li { padding: .5rem .6rem; margin: 0 !important;
@@ -55,9 +59,9 @@ _STYLE = """<style>
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
-.st-key-bb_cards { display: none; }
+[class*=st-key-bb_cards] { display: none; }
 @media (max-width: 900px) {
-  .st-key-bb_cards { display: flex; }
+  [class*=st-key-bb_cards] { display: flex; }
   [class*=st-key-bb_table] { display: none; }
 }
 </style>"""

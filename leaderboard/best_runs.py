@@ -15,7 +15,7 @@ from biobench.report.entrants import line_name
 from biobench.report.evidence import Evidence
 from biobench.report.guessing import TaskScores, is_guessing
 from biobench.report.results import Results
-from biobench.report.row import Row
+from biobench.report.row import AverageName, Row
 from biobench.schema.kind import get_metric
 from leaderboard.lines import TESTABLE, Line, Lines, means, shared_tasks
 
@@ -44,17 +44,17 @@ def best_runs(
     results: Results,
     rows: Sequence[Row],
     lines: Lines,
-    under: Mapping[Line, str],
+    protocol_of: Mapping[Line, str],
     shared: Sequence[str],
     baseline: Mapping[str, Row],
 ) -> tuple[BestRun, ...]:
     """The best of the runs here under each protocol that has some."""
     found = []
-    for protocol in sorted({under[line] for line in lines if line in under}):
+    for protocol in sorted({protocol_of[line] for line in lines if line in protocol_of}):
         candidates = {
             line: scored
             for line, scored in lines.items()
-            if under.get(line) == protocol and line[2] in TESTABLE
+            if protocol_of.get(line) == protocol and line[2] in TESTABLE
         }
         best = _best_run(results, rows, candidates, protocol, shared, baseline)
         if best is not None:
@@ -108,8 +108,11 @@ def _is_guessing(
     return is_guessing(judged, no_skill(results.baselines), Evidence())
 
 
-def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
-    """The best run against the next one that it may be compared with: `compare` of the two.
+def verdict_on(
+    results: Results, best: BestRun, average: AverageName = "paper"
+) -> tuple[Comparison, PairResult] | None:
+    """The best run against the next one that it may be compared with: `compare` of the two under
+    the average that made it the best.
 
     None without such a rival, where the tasks are of several languages, and where the name stands
     for other runs than those of the board's line.
@@ -118,7 +121,9 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
         if rival == best.name:
             continue
         with suppress(UsageError):  # runs under other conditions are no rival
-            comparison = compare(best.name, rival, results_dir=results, tasks=best.tasks)
+            comparison = compare(
+                best.name, rival, results_dir=results, tasks=best.tasks, average=average
+            )
             # tasks of several languages have a verdict each, which Compare shows
             if len(comparison.parts) > 1:
                 return None
@@ -151,7 +156,7 @@ def best_run_facts(best: BestRun) -> list[str]:
         top = best.published[0]
         gap = 100 * (best.mean.mean - top.mean)
         side = "above" if gap > 0 else "below"
-        beaten = sum(best.mean.mean > other.mean for other in best.published)
+        beaten = sum(best.mean.mean > printed.mean for printed in best.published)
         facts.append(
             f"It is {abs(gap):.1f} points {side} the best published there "
             f"({line_name(top.model, top.variant)}, {100 * top.mean:.1f})."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ from biobench.comparison.compare import compare as compare_models
 from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
-from biobench.report.entrants import line_name
+from biobench.report.entrants import line_name, names_of
 from biobench.report.names import in_sentences, shorten
 from biobench.report.printers import plain_note
 from biobench.report.results import Results
@@ -23,61 +23,58 @@ from leaderboard import page
 from leaderboard.ranking import first_pair
 
 MOST = 5
-AVERAGES = {
-    "paper": "as published",
-    "macro": "macro F1",
-    "micro": "micro F1",
-    "weighted": "weighted F1",
-}
 
 
 @st.cache_data(max_entries=4, show_spinner="Finding the best runs")
-def _first_pair(state: str, _loaded: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _first_pair(
+    average: AverageName, state: str, _loaded: Results
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`state` stands for the folder's content."""
     del state
-    return first_pair(_loaded)
+    return first_pair(_loaded, average)
 
 
 def show() -> None:
     """Draw the view."""
     st.title("Compare")
     loaded = page.results()
-    ran = sorted({line_name(g.model, g.variant) for g in loaded.groups}, key=str.casefold)
-    names = ran + sorted(
-        {line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold
-    )
-    pair, shared = _first_pair(page.results_state(), loaded)
-    chosen = page.choose_several("Two to five models", names, "models", pair, max_selections=MOST)
+    ran = {line_name(group.model, group.variant) for group in loaded.groups}
+    printed = {line_name(value.model, value.variant) for value in loaded.published}
+    names = sorted(ran, key=str.casefold) + sorted(printed - ran, key=str.casefold)
+    models_row = st.container()
+    wide, narrow = st.columns((7, 3))
+    with narrow:
+        average = page.choose_average()
+    pair, shared = _first_pair(average, page.results_state(), loaded)
+    with models_row:
+        chosen = page.choose_several(
+            "Two to five models", names, "models", pair, max_selections=MOST
+        )
     if len(chosen) < 2:
         st.info("Choose at least two models.")
         return
-    left, right = st.columns((7, 3))
-    with left:
+    with wide:
         options = _options(loaded, chosen)
         # the pair that page one names is asked where it names it: one answer for one question
         asked = list(shared) if tuple(chosen) == pair else []
         key, hint = f"tasks_{len(options)}", "all in common"
         tasks = page.choose_several("Only these tasks", options, key, asked, placeholder=hint)
-    with right:
-        average: AverageName = page.choose(
-            "Average", get_args(AverageName)[::-1], "average", AVERAGES
-        )  # type: ignore[assignment]
-    shown = _answer(tuple(chosen), tuple(tasks), average, loaded)
-    if shown is None:
+    answer = _answer(tuple(chosen), tuple(tasks), average, loaded)
+    if answer is None:
         return
-    short = in_sentences(shown.models)
+    short = in_sentences(answer.models)
     with st.container(border=True):
-        st.subheader(page.text(_named(shown.headline, short)), anchor=False)
-        for sentence in shown.sentences:
+        st.subheader(page.text(_named(answer.headline, short)), anchor=False)
+        for sentence in answer.sentences:
             st.markdown(page.text(_named(sentence, short)))
-    for pair_shown in shown.pairs:
+    for pair_shown in answer.pairs:
         _show_pair(pair_shown, short)
     with st.expander("All numbers"):
         quoted = " ".join(f'"{name}"' for name in chosen)
         wanted = "".join(f" --task {task}" for task in tasks)
         st.code(f"biobench compare {quoted} --average {average}{wanted}", language="bash")
-        st.code(shown.text, language=None)
-        for note in shown.notes:
+        st.code(answer.text, language=None)
+        for note in answer.notes:
             st.text(f"* {shorten(plain_note(page.without_commands(note)))}")
 
 
@@ -133,26 +130,30 @@ def _shown_pair(pair: PairResult) -> ShownPair:
 
 
 def _row(line: TaskLine) -> dict[str, Any]:
-    interval = line.widest
-    return {
+    row: dict[str, Any] = {
         "task": line.task,
         "average": get_metric(line.metric).words,
         "A": 100 * line.first,
         "B": 100 * line.second,
         "difference": 100 * line.difference,
-        "low": None if interval is None else 100 * interval.low,
-        "high": None if interval is None else 100 * interval.high,
+        "low": None,
+        "high": None,
     }
+    if line.widest is not None:
+        row |= {"low": 100 * line.widest.low, "high": 100 * line.widest.high}
+    return row
 
 
 def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
     """The tasks of which every chosen model has a score."""
-    has: list[set[str]] = []
+    shared = set(loaded.infos)
     for name in chosen:
-        ran = {g.task for g in loaded.groups if name in (g.model, line_name(g.model, g.variant))}
-        printed = {v.task for v in loaded.published if line_name(v.model, v.variant) == name}
-        has.append(ran or {i for i, info in loaded.infos.items() if info.published_as in printed})
-    return [task for task in loaded.infos if all(task in tasks for tasks in has)]
+        tasks = {group.task for group in loaded.groups if name in names_of(group)}
+        if not tasks:
+            printed = {value.task for value in loaded.published if name in names_of(value)}
+            tasks = {id for id, info in loaded.infos.items() if info.published_as in printed}
+        shared &= tasks
+    return [task for task in loaded.infos if task in shared]
 
 
 def _answer(

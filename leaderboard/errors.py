@@ -54,31 +54,30 @@ def show() -> None:
         say_no_runs()
         return
     groups = {(key_of((g.model, g.variant, g.source)), g.task): g for g in loaded.groups}
-    left, middle, right = st.columns(3)
-    with left:
+    model_column, task_column, seed_column = st.columns(3)
+    with model_column:
         model = choose("Model", sorted({name for name, _ in groups}), "model")
-    with middle:
+    with task_column:
         task = choose("Task", sorted(task for name, task in groups if name == model), "task")
     (group,) = unread([groups[model, task]])
-    with right:
+    with seed_column:
         seed = int(choose("Seed", [str(seed) for seed in group.seeds], "seed"))
     if _record(group, seed).redacted:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return
-    rivals = {
-        name: other
-        for (name, other_task), other in groups.items()
-        if other_task == task and name != model
-    }
+    rivals = {}
+    for (name, task_of_group), rival_group in groups.items():
+        if task_of_group == task and name != model:
+            rivals[name] = rival_group
     rival = choose(
         "Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"}
     )
     try:
         mistakes = _mistakes_of(group, seed, loaded)
         if rival != ANY:
-            (other,) = unread([rivals[rival]])
-            other_seed = seed if seed in other.seeds else other.seeds[0]
-            _against(mistakes, _mistakes_of(other, other_seed, loaded), (model, rival))
+            (rival_group,) = unread([rivals[rival]])
+            rival_seed = seed if seed in rival_group.seeds else rival_group.seeds[0]
+            _against(mistakes, _mistakes_of(rival_group, rival_seed, loaded), (model, rival))
             return
     except UsageError as error:
         # what asks for a number is neither right nor wrong
@@ -99,13 +98,8 @@ def _mistakes_of(group: RunGroup, seed: int, loaded: Results) -> Mistakes:
 def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -> Mistakes:
     """`predictions`: the file's hash, which names its content."""
     del predictions
-    task = own_tasks().get(_group.task)
-    return read_mistakes(
-        _loaded,
-        line_name(_group.model, _group.variant),
-        str(task) if task else _group.task,
-        seed=seed,
-    )
+    task = str(own_tasks().get(_group.task, _group.task))
+    return read_mistakes(_loaded, line_name(_group.model, _group.variant), task, seed=seed)
 
 
 def _alone(mistakes: Mistakes) -> None:
@@ -159,26 +153,26 @@ def _documents_by_label(mistakes: Mistakes) -> None:
         rows.append({"label": plain(label)} | {NAMES[kind]: counted[kind] for kind in kinds})
     show_table(rows, alt="Mistakes by label")
     kind_of_name = {NAMES[kind]: kind for kind in KINDS}
-    left, right = st.columns((7, 3))
-    with left:
+    wide, narrow = st.columns((7, 3))
+    with wide:
         default = [NAMES[kind] for kind in KINDS[:-1]]
         names = choose_several("Documents with", list(kind_of_name), "kinds", default)
-    with right:
+    with narrow:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
     wanted = [kind_of_name[name] for name in names]
     _documents(selected(mistakes, wanted, None if label == ANY else label), mistakes)
 
 
-def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
+def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str]) -> None:
     """What one model gets right and the other does not, in the run of the same seed where there is
     one.
     """
-    shared = side_by_side(first.judged, second.judged)
+    shared = side_by_side(mistakes.judged, rival_mistakes.judged)
     if not shared:
         st.info("These two runs share no test documents.")
         return
-    counts = tally((span.label, side) for one in shared for span, side in one.sides.items())
-    st.text(f"A: {plain(names[0])} ({first.seed})\nB: {plain(names[1])} ({second.seed})")
+    counts = tally((span.label, side) for pair in shared for span, side in pair.sides.items())
+    st.text(f"A: {plain(names[0])} ({mistakes.seed})\nB: {plain(names[1])} ({rival_mistakes.seed})")
     lines = []
     for name, counted in counts.items():
         lines.append({"label": plain(name)} | {side: counted[side] for side in SIDES})
@@ -187,19 +181,17 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
         "Counted over the gold of the test documents that both runs share; too much is not "
         "counted here."
     )
-    left, right = st.columns((7, 3))
-    with left:
+    wide, narrow = st.columns((7, 3))
+    with wide:
         side = choose("Documents with", SIDES[1:3], "side", {s: f"what {s}" for s in SIDES})
-    with right:
+    with narrow:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    differing = [
-        one
-        for one in shared
-        if any(s == side and label in (ANY, g.label) for g, s in one.sides.items())
-    ]
-    # the marks of the one that is wrong say how it is wrong
-    wrong = [one.second if side == SIDES[1] else one.first for one in differing]
-    _documents(wrong, first)
+    wrong = []
+    for pair in shared:
+        if any(s == side and label in (ANY, gold.label) for gold, s in pair.sides.items()):
+            # the marks of the model that is wrong say how it is wrong
+            wrong.append(pair.second if side == SIDES[1] else pair.first)
+    _documents(wrong, mistakes)
 
 
 def _why_no_text(reason: str) -> str:
@@ -220,9 +212,10 @@ def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
         st.info(_why_no_text(mistakes.no_text))
         return
     pages = (len(judged) + PAGE - 1) // PAGE
-    page = (
-        int(st.number_input("Page", 1, pages, key="page", bind="query-params")) if pages > 1 else 1
-    )
+    page = 1
+    if pages > 1:
+        page = int(st.number_input("Page", 1, pages, key="page", bind="query-params"))
     st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
-    for one in judged[(page - 1) * PAGE : page * PAGE]:
-        st.html(to_html(one, mistakes.texts.get(one.document.id, "")))
+    for judged_document in judged[(page - 1) * PAGE : page * PAGE]:
+        document_text = mistakes.texts.get(judged_document.document.id, "")
+        st.html(to_html(judged_document, document_text))

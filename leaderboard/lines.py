@@ -60,7 +60,7 @@ def shared_tasks(
 
 def _most_shared(lines: Mapping[Line, Collection[str]]) -> set[str]:
     sets = {frozenset(tasks) for tasks in lines.values()}
-    candidates = sets | {first & second for first in sets for second in sets}
+    candidates = sets | {tasks & tasks_of_another for tasks in sets for tasks_of_another in sets}
     best: tuple[int, int, list[str]] = (0, 0, [])
     for tasks in candidates:
         count = sum(tasks <= set(scored) for scored in lines.values())

@@ -4,14 +4,14 @@ seeds, its cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
-from biobench.report.escape import plain
+from biobench.report.escape import for_html, plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results
@@ -44,19 +44,15 @@ def show() -> None:
     title.title(page.literal(shown_names([entry])[entry.name]))
     st.caption(page.literal(_about(entry, groups)))
     with st.container(horizontal=True, gap="medium"):
-        for ranking, mine in chosen:
-            _show_rank(ranking, mine)
-    for ranking, mine in chosen:
-        _field(ranking, mine)
-        page.show_table(
-            _table(ranking, mine),
-            config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
-            alt=f"Scores by task: {ranking.title}",
-        )
+        for ranking, model_entry in chosen:
+            _show_rank(ranking, model_entry)
+    for ranking, model_entry in chosen:
+        _field(ranking, model_entry)
+        _show_tasks(ranking, model_entry)
     if groups:
         _card(groups)
         _ledger(groups)
-        _seeds([row for _, mine in chosen for row in mine.cells.values()])
+        _seeds([row for _, model_entry in chosen for row in model_entry.cells.values()])
         _needles(groups)
     else:
         _publication(entry, loaded)
@@ -95,19 +91,19 @@ def _show_rank(ranking: Ranking, entry: Entry) -> None:
 
 def _field(ranking: Ranking, entry: Entry) -> None:
     """The model among all models of its protocol, task by task."""
-    points, others, baselines = [], [], []
+    points, rival_dots, baselines = [], [], []
     for task, row in entry.cells.items():
         name = plain(task)
-        points.append(page.chart_point("task", name, row, "this model"))
-        for other in ranking.entries:
-            if other is not entry and other.protocol == entry.protocol and task in other.cells:
-                score = 100 * other.cells[task].mean
-                others.append({"task": name, "name": plain(other.name), "score": score})
+        points.append(charts.mean_point("task", name, row, "this model"))
+        for rival in ranking.entries:
+            if rival is not entry and rival.protocol == entry.protocol and task in rival.cells:
+                score = 100 * rival.cells[task].mean
+                rival_dots.append({"task": name, "name": plain(rival.name), "score": score})
         baseline = ranking.baseline.get(task)
         if baseline is not None:
             score = 100 * baseline.mean
             baselines.append({"task": name, "name": plain(baseline.model), "score": score})
-    chart = charts.scores(points, "task", behind=others, baselines=baselines, ink=page.ink())
+    chart = charts.scores(points, "task", behind=rival_dots, baselines=baselines, ink=page.ink())
     page.draw(chart, f"Scores by task among all models: {ranking.title}")
     st.caption(
         "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
@@ -116,10 +112,10 @@ def _field(ranking: Ranking, entry: Entry) -> None:
 
 
 def _seeds(rows: Sequence[Row]) -> None:
-    points = [page.chart_point("task", plain(row.task), row, "mean") for row in rows]
+    points = [charts.mean_point("task", plain(row.task), row, "mean") for row in rows]
     dots = []
     for row in rows:
-        dots += page.seed_dots("task", plain(row.task), row)
+        dots += charts.seed_dots("task", plain(row.task), row)
     if not dots:
         return
     with st.expander("Seed by seed"):
@@ -134,6 +130,31 @@ def _needles(groups: Sequence[RunGroup]) -> None:
         st.header("Needle in a haystack", anchor=False)
         grids = read_grids(needles)
         show_maps(grids, [grid.task for grid in grids])
+
+
+def _show_tasks(ranking: Ranking, entry: Entry) -> None:
+    """The scores by task in a table, and as cards for a narrow screen."""
+    rows = _table(ranking, entry)
+    name = ranking.view.replace(" ", "_")
+    title = f"Scores by task: {ranking.title}"
+    with st.container(key=f"bb_table_{name}"):
+        page.show_table(
+            rows,
+            config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
+            alt=title,
+        )
+    with st.container(key=f"bb_cards_{name}"):
+        page.show_cards([_task_card(row) for row in rows], title)
+
+
+def _task_card(row: Mapping[str, object]) -> str:
+    """A task, its score, and below them what else is known."""
+    texts = {name: for_html(page.cell_text(cell)) for name, cell in row.items() if cell is not None}
+    address, _, task = str(row["task"]).partition("#")
+    link = f'<a href="{for_html(address)}" target="_self">{for_html(task)}</a>'
+    score = texts["score"]
+    about = [f"{name}: {text}" for name, text in texts.items() if name not in ("task", "score")]
+    return f"<li><div>{link}<b>{score}</b></div><small>{' · '.join(about)}</small></li>"
 
 
 def _table(ranking: Ranking, entry: Entry) -> list[dict[str, object]]:
@@ -164,8 +185,10 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
         "peak memory, GB": None,
         "documents cut": row.truncated_documents,
         "gold lost": row.lost_gold,
-        "in its training text": "test documents" if marked(row.contamination) else None,
+        "in its training text": None,
     }
+    if marked(row.contamination):
+        cells["in its training text"] = "test documents"
     baseline = ranking.baseline.get(task)
     if baseline is not None:
         cells["best baseline"] = _named_score(baseline.model, baseline.mean)
@@ -198,11 +221,11 @@ def _card(groups: Sequence[RunGroup]) -> None:
         "made with": "; ".join(made_with),
         "licence": licence,
     }
-    shown = {name: page.literal(plain(value)) for name, value in about.items()}
+    escaped = {name: page.literal(plain(value)) for name, value in about.items()}
     if brief.revision and "/" in brief.model:
         address = f"https://huggingface.co/{brief.model}/tree/{brief.revision}"
-        shown["page on the hub"] = page.link(address)
-    page.facts(shown)
+        escaped["page on the hub"] = page.link(address)
+    page.facts(escaped)
 
 
 def _publication(entry: Entry, loaded: Results) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, ends
+from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, legible
 from biobench.report.details.pretraining import (
     FOLDER,
     Pretraining,
@@ -25,14 +25,21 @@ from biobench.report.details.pretraining import (
     read_pretraining,
 )
 from biobench.report.entrants import line_name
+from biobench.report.escape import for_html
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
-from biobench.report.row import Row
+from biobench.report.row import AverageName, Row
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
 from leaderboard.lines import Line
 
 ANY = "any"
+AVERAGES: dict[AverageName, str] = {
+    "paper": "as published",
+    "macro": "macro F1",
+    "micro": "micro F1",
+    "weighted": "weighted F1",
+}
 STUDIES = "study"
 """Folder of a results folder with declared studies and their tables."""
 
@@ -105,10 +112,10 @@ def text(message: object) -> str:
     """A message for Markdown: as it stands, without control characters and without where the
     server's files lie.
     """
-    shown = str(message)
+    cleaned = str(message)
     for folder in (results_dir(), pretraining_dir()):
-        shown = shown.replace(f"{folder}{os.sep}", "")
-    return literal(plain_note(shown))
+        cleaned = cleaned.replace(f"{folder}{os.sep}", "")
+    return literal(plain_note(cleaned))
 
 
 def literal(words: str) -> str:
@@ -134,18 +141,19 @@ def link(address: str) -> str:
 def without_commands(note: str) -> str:
     """A note of the report; on a public board without the commands, which its readers cannot
     run."""
-    parts = note.split("; ")
-    return "; ".join(part for part in parts if "`biobench " not in part) if is_public() else note
+    if not is_public():
+        return note
+    return "; ".join(clause for clause in note.split("; ") if "`biobench " not in clause)
 
 
-def show_notes(title: str, notes: Sequence[str], most: int = 100) -> None:
+def show_notes(title: str, notes: Sequence[str], limit: int = 100) -> None:
     """Notes behind their number; of many the first ten, which pages of tasks have in full."""
     if notes:
         with st.expander(f"{title} ({len(notes)})"):
-            for note in notes[:most]:
+            for note in notes[:limit]:
                 st.text(plain_note(without_commands(note)))
-            if len(notes) > most:
-                st.caption(f"{len(notes) - most} more stand on the pages of their tasks.")
+            if len(notes) > limit:
+                st.caption(f"{len(notes) - limit} more stand on the pages of their tasks.")
 
 
 def say_no_runs() -> None:
@@ -162,34 +170,57 @@ def say_no_runs() -> None:
 
 
 def choose(
-    label: str, options: Sequence[str], key: str, names: Mapping[str, str] | None = None, **how: Any
+    label: str,
+    options: Sequence[str],
+    key: str,
+    names: Mapping[str, str] | None = None,
+    **layout: Any,
 ) -> str:
     """A select box whose choice is in the link; without it, the first option. `options` must not be
     empty.
     """
-    shown = names or {}
+    name_of = names or {}
     asked = st.query_params.get(key)
-    if asked and key not in st.session_state and asked not in {shown.get(o, o) for o in options}:
+    if asked and key not in st.session_state and asked not in {name_of.get(o, o) for o in options}:
         st.warning(
             f"The link names something that is not here: {text(asked)}. Something else is shown "
             f"in its place."
         )
     chosen: str = st.selectbox(
-        label, options, key=key, format_func=lambda o: shown.get(o, o), bind="query-params", **how
+        label,
+        options,
+        key=key,
+        format_func=lambda o: name_of.get(o, o),
+        bind="query-params",
+        **layout,
     )
     return chosen
 
 
 def choose_several(
-    label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **how: Any
+    label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **layout: Any
 ) -> list[str]:
     """As `choose`, several."""
     asked = [value for value in st.query_params.get_all(key) if value and value not in options]
     if asked and key not in st.session_state:
         st.warning(f"The link names something that is not here: {text(', '.join(asked))}.")
     return list(
-        st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how)
+        st.multiselect(
+            label, options, default=list(default), key=key, bind="query-params", **layout
+        )
     )
+
+
+def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: Any) -> AverageName:
+    """The average of each task, as published at first. A choice holds on the other pages too."""
+    remembered = st.session_state.get("last_average")
+    is_new_page = "average" not in st.session_state and "average" not in st.query_params
+    if is_new_page and remembered in options:
+        st.session_state["average"] = remembered
+    names = {name: AVERAGES[name] for name in options}
+    chosen: AverageName = choose("Average", options, "average", names, **layout)  # type: ignore[assignment, arg-type]
+    st.session_state["last_average"] = chosen
+    return chosen
 
 
 def key_of(line: Line) -> str:
@@ -200,9 +231,9 @@ def key_of(line: Line) -> str:
     return name if line[2] == "run" else f"{name} · {line[2]}"
 
 
-def link_to(page: str, key: str, value: str, shown: str) -> str:
+def link_to(page: str, key: str, value: str, label: str) -> str:
     """The address of a page with a choice; `shown` stands behind # as the text of a link column."""
-    return f"{page}?{key}={quote(value)}#{quote(shown)}"
+    return f"{page}?{key}={quote(value)}#{quote(label)}"
 
 
 LINK = r"#(.*)$"
@@ -211,22 +242,12 @@ LINK = r"#(.*)$"
 
 def score(row: Row) -> str:
     """``70.1 ±0.4``: percent, with half the 95% interval where three seeds bear one."""
-    margin = row.margin if row.n_seeds >= FEW_SEEDS else None
-    failed = f" ({row.failed} failed)" if row.failed else ""
-    return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
-
-
-def seed_dots(by: str, name: str, row: Row) -> list[dict[str, Any]]:
-    """A quiet dot of a chart for each seed of a row."""
-    return [
-        {by: name, "name": f"seed {seed}", "score": 100 * value}
-        for seed, value in zip(row.seeds, row.values, strict=True)
-    ]
-
-
-def chart_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
-    """The mean of a row in a chart, with its interval."""
-    return {by: name, "result": result} | ends(row)
+    words = f"{100 * row.mean:.1f}"
+    if row.margin is not None and row.n_seeds >= FEW_SEEDS:
+        words += f" ±{100 * row.margin:.1f}"
+    if row.failed:
+        words += f" ({row.failed} failed)"
+    return words
 
 
 class ShownNumber(float):
@@ -267,11 +288,7 @@ def ink() -> str:
 
 def draw(chart: Any, alt: str, **options: Any) -> None:
     """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
-    # the framework's own labels are fainter than text may be, and it moves the first name off its
-    # line
-    legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
-    legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
-    st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
+    st.altair_chart(legible(chart, ink()), **({"width": "stretch"} | options), alt=alt)
 
 
 WHOLE = 30
@@ -289,19 +306,31 @@ def show_table(
     shades: the CSS of each row's cells.
     """
     # of another type, the texts of `ShownNumber` would be lost
-    table = pd.DataFrame(rows, dtype=object).style.format(_cell_text, na_rep="–")
+    table = pd.DataFrame(rows, dtype=object).style.format(cell_text, na_rep="–")
     if shades:
-        table = table.apply(lambda _: list(shades))
-    shape = {"placeholder": "–", "height": "content" if len(rows) <= WHOLE else "auto"}
+        table = table.apply(_shaded, axis=None, shades=shades)
+    options.setdefault("height", "content" if len(rows) <= WHOLE else "auto")
     return st.dataframe(
-        table, hide_index=True, column_config=dict(config or {}), **(shape | options)
+        table, hide_index=True, placeholder="–", column_config=dict(config or {}), **options
     )
 
 
-def _cell_text(cell: object) -> str:
+def _shaded(cells: pd.DataFrame, shades: Sequence[str]) -> pd.DataFrame:
+    """The CSS of every cell, that of its row."""
+    column = pd.Series(shades, index=cells.index)
+    return pd.concat([column] * len(cells.columns), axis=1, keys=cells.columns)
+
+
+def cell_text(cell: object) -> str:
+    """As a table shows it."""
     if isinstance(cell, float) and not isinstance(cell, ShownNumber):
         return f"{cell:.1f}"
     return str(cell)
+
+
+def show_cards(cards: Iterable[str], title: str) -> None:
+    """Rows for a narrow screen, each a list item of HTML. title: for whoever does not see them."""
+    st.html(f'<ol class="bb-cards" aria-label="{for_html(title)}">{"".join(cards)}</ol>')
 
 
 def facts(pairs: Mapping[str, str]) -> None:

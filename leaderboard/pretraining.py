@@ -107,42 +107,42 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
     if len(with_ledger) < 2:
         return
     st.header("Ledgers side by side", anchor=False)
-    first = _first(list(with_ledger))
-    left, right = st.columns(2)
-    with left:
-        one = choose("A", sorted(with_ledger, key=lambda n: n != first[0]), "ledger_a")
-    with right:
-        other = choose(
+    likely_pair = _first(list(with_ledger))
+    column_a, column_b = st.columns(2)
+    with column_a:
+        name_a = choose("A", sorted(with_ledger, key=lambda n: n != likely_pair[0]), "ledger_a")
+    with column_b:
+        name_b = choose(
             "B",
-            sorted((n for n in with_ledger if n != one), key=lambda n: n != first[1]),
+            sorted((n for n in with_ledger if n != name_a), key=lambda n: n != likely_pair[1]),
             "ledger_b",
         )
     try:
-        table = ledger_table(with_ledger[one], with_ledger[other])
+        table = ledger_table(with_ledger[name_a], with_ledger[name_b])
     except StoreError as error:
         # the other parts of the page do without it
         st.warning(text(error.what))
         return
     (st.success if table.matched else st.warning)(literal(plain_note(table.verdict)))
     only = st.toggle("Only what differs", key="only_differing", bind="query-params")
-    rows = [
-        {
-            "quantity": name,
-            "A": plain_note(a),
-            "B": plain_note(b),
-            "equal": "yes" if a == b else "no: twins must agree" if binding else "no, may differ",
-        }
-        for name, a, b, binding in table.rows
-        if not only or a != b
-    ]
+    rows = []
+    for name, a, b, binding in table.rows:
+        equal = "no: twins must agree" if binding else "no, may differ"
+        if a == b:
+            if only:
+                continue
+            equal = "yes"
+        rows.append(
+            {"quantity": name, "A": plain_note(a), "B": plain_note(b), "equal": equal},
+        )
     show_table(rows)
 
 
 def _cka(trained: Pretraining) -> None:
     st.header("Divergence of representations (1 − CKA)", anchor=False)
     names = {a.name: a for a in trained.analyses}
-    left, right = st.columns(2)
-    with left:
+    analysis_column, estimator_column = st.columns(2)
+    with analysis_column:
         chosen = names[choose("Analysis", list(names), "analysis")]
     present = [
         e for e in ("debiased", "biased") if any(x["estimator"] == e for x in chosen.data["lines"])
@@ -150,7 +150,7 @@ def _cka(trained: Pretraining) -> None:
     if not present:
         st.info("This analysis holds no layers.")
         return
-    with right:
+    with estimator_column:
         estimator = choose("Estimator", present, "estimator")
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
     draw(
@@ -198,7 +198,7 @@ def with_replications(studies: Sequence[StudyTable]) -> list[StudyTable]:
     for study in by_size:
         if study.replicates not in files:
             ordered.append(study)
-            ordered += [other for other in by_size if other.replicates == study.file]
+            ordered += [repeat for repeat in by_size if repeat.replicates == study.file]
     # a study that repeats a repetition
     return ordered + [study for study in by_size if study not in ordered]
 
@@ -229,10 +229,10 @@ def replication_sentences(study: StudyTable, studies: Sequence[StudyTable]) -> l
         if repeat.replicates != study.file:
             continue
         for row in repeat.rows:
-            before = found.get((row.arm, row.budget))
-            if before is None or row.difference is None:
+            original = found.get((row.arm, row.budget))
+            if original is None or row.difference is None:
                 continue
-            is_same = row.shown and before * row.difference > 0
+            is_same = row.shown and original * row.difference > 0
             sentences.append(
                 f"{study.file}, {row.arm}: repeated with {len(row.scores)} new seeds "
                 f"({repeat.file}): {'did repeat' if is_same else 'did not repeat'}."
@@ -260,10 +260,10 @@ def _study_table(study: StudyTable) -> None:
             cells["level"] = ShownNumber(level, f"{level:.4g}%")
         rows.append(cells)
     show_table(rows, alt=f"Arms of the study {study.file}")
-    over = "pretraining seeds"
+    noise = "pretraining seeds"
     if any(row.test_sets for row in study.rows):
-        over += " and test sets"
-    st.caption(f"Interval over {over}, at the level of a correction for all rows.")
+        noise += " and test sets"
+    st.caption(f"Interval over {noise}, at the level of a correction for all rows.")
 
 
 def _published() -> None:

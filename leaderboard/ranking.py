@@ -1,8 +1,7 @@
 """Page one of the board: everybody on the shared tasks of a suite, and the best of the runs here.
 
-Each task counts by the average that published scores of it are printed in (`metric.paper`): the
-only one under which published models and runs may share a ranking. Runs under another protocol
-share none.
+Each task counts by the average that its published scores are printed in (`metric.paper`), or by
+the one that is asked for. Runs under another protocol share no ranking.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from biobench.report.entrants import line_name
 from biobench.report.frame import cells
 from biobench.report.groups import Source
 from biobench.report.results import Results
-from biobench.report.row import Row
+from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.stats import task_weights
 from leaderboard.best_runs import BestRun, best_runs
@@ -58,6 +57,12 @@ class Entry:
         """Whether it is a result of this folder, not of a publication."""
         return self.source != "published"
 
+    @property
+    def known_parameters(self) -> int | None:
+        """Of a submission only where a run was made again: else it is a claim."""
+        is_claim = self.source == "submitted" and not self.mark.startswith("reproduced")
+        return None if is_claim else self.parameters
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -67,6 +72,7 @@ class Ranking:
     """
 
     view: str
+    average: AverageName
     protocol: str
     columns: tuple[TaskInfo, ...]
     shared: tuple[str, ...]
@@ -109,27 +115,34 @@ def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
     models = [row for row in cells(results, "paper").rows if row.source not in NOT_MODELS]
     scored = {view_of(results.infos[row.task]) for row in models}
-    shipped = list(VIEWS)
-    return sorted(scored, key=lambda v: (shipped.index(v) if v in VIEWS else len(shipped), v))
+    place_of_view = {view: place for place, view in enumerate(VIEWS)}
+    return sorted(scored, key=lambda view: (place_of_view.get(view, len(VIEWS)), view))
 
 
 def ranking(
-    results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None
+    results: Results,
+    view: str,
+    tasks: Sequence[str] = (),
+    protocol: str | None = None,
+    average: AverageName = "paper",
 ) -> Ranking:
     """Everybody in a view.
 
     tasks: those to rank over; without them all of the suite where some line has them all, else
-    those that most lines share. protocol: which runs are ranked; the full one where anybody has
-    scores under it.
+    those that most lines share.
+    protocol: which runs are ranked; the full one where anybody has scores under it.
+    average: of each task; published models have the tasks that were printed under it.
     """
     infos = results.infos
-    in_view = [row for row in cells(results, "paper").rows if view_of(infos[row.task]) == view]
+    in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
     rows = [row for row in in_view if row.source not in NOT_MODELS]
     lines = _lines(rows)
-    under = protocols(results)
+    protocol_of = protocols(results)
     if protocol is None:
-        protocol = _common_protocol([under.get(line, "") for line in lines])
-    eligible = {line: scored for line, scored in lines.items() if under.get(line, "") == protocol}
+        protocol = _common_protocol([protocol_of.get(line, "") for line in lines])
+    eligible = {
+        line: scored for line, scored in lines.items() if protocol_of.get(line, "") == protocol
+    }
     columns = tuple(
         info for task, info in infos.items() if any(task in scored for scored in lines.values())
     )
@@ -137,12 +150,13 @@ def ranking(
     baseline = _best_baselines(in_view)
     return Ranking(
         view=view,
+        average=average,
         protocol=protocol,
         columns=columns,
         shared=shared,
-        entries=_entries(results, rows, lines, under, protocol, columns, shared),
+        entries=_entries(results, rows, lines, protocol_of, protocol, columns, shared),
         baseline=baseline,
-        best_runs=best_runs(results, rows, lines, under, shared, baseline),
+        best_runs=best_runs(results, rows, lines, protocol_of, shared, baseline),
     )
 
 
@@ -190,17 +204,17 @@ def _entries(
     results: Results,
     rows: Sequence[Row],
     lines: Lines,
-    under: Mapping[Line, str],
+    protocol_of: Mapping[Line, str],
     protocol: str,
     columns: Sequence[TaskInfo],
     shared: Sequence[str],
 ) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
     mean_of = means(results, rows, shared)
-    ranked = [line for line in lines if line in mean_of and under.get(line, "") == protocol]
+    ranked = [line for line in lines if line in mean_of and protocol_of.get(line, "") == protocol]
     ranked.sort(key=lambda line: -mean_of[line].mean)
-    others = [line for line in lines if line not in ranked]
-    others.sort(key=lambda line: (under.get(line, ""), -len(lines[line]), line))
+    unranked = [line for line in lines if line not in ranked]
+    unranked.sort(key=lambda line: (protocol_of.get(line, ""), -len(lines[line]), line))
     by_kind = _kind_means(results, rows, columns, shared)
     marks: dict[Line, str] = {
         (group.model, group.variant, group.source): group.mark
@@ -208,7 +222,7 @@ def _entries(
         if group.source == "submitted"
     }
     entries = []
-    for position, line in enumerate([*ranked, *others], 1):
+    for position, line in enumerate([*ranked, *unranked], 1):
         model, variant, source = line
         sizes = [row.parameters for row in lines[line].values() if row.parameters]
         entries.append(
@@ -216,7 +230,7 @@ def _entries(
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=under.get(line, ""),
+                protocol=protocol_of.get(line, ""),
                 cells=lines[line],
                 mean=mean_of.get(line),
                 rank=position if position <= len(ranked) else None,
@@ -241,37 +255,50 @@ def _kind_means(
     return {kind: means(results, rows, tasks) for kind, tasks in tasks_of.items()}
 
 
-def possible_ranks(results: Results, one: Ranking) -> dict[str, str]:
+def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
     """Name -> ``1–3``: the ranks among the runs here that `compare` leaves possible.
 
     Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
     `MOST_RANKED`, and where they cannot be compared.
     """
-    ranked = [e for e in one.entries if e.rank is not None and e.source in TESTABLE]
+    ranked = [e for e in view_ranking.entries if e.rank is not None and e.source in TESTABLE]
     names = [entry.name for entry in ranked]
     # of two lines with one name `compare` knows one
     if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}
     try:
-        comparison = compare(names, results_dir=results, tasks=one.shared, pooled=True)
+        comparison = compare(
+            names,
+            results_dir=results,
+            tasks=view_ranking.shared,
+            average=view_ranking.average,
+            pooled=True,
+        )
     except UsageError:  # runs under other conditions share no comparison
         return {}
     return {model.model: model.shown_ranks for model in comparison.ranking}
 
 
-def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def first_pair(
+    results: Results, average: AverageName = "paper"
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pair that page one names, and its tasks: the best run and the next, else the best run and
     the best published model; else the best pair under another protocol, else the two best published
     models.
     """
-    rankings = [ranking(results, view) for view in views(results)]
-    runs = [best for one in rankings for best in one.best_runs]
+    rankings = [ranking(results, view, average=average) for view in views(results)]
+    runs = [best for view_ranking in rankings for best in view_ranking.best_runs]
     runs.sort(key=lambda best: (bool(best.protocol), -len(best.tasks)))
     full = [best for best in runs if not best.protocol]
     pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
     pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
     pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
-    for one in rankings:
-        if len(one.published) > 1:
-            pairs.append(((one.published[0].name, one.published[1].name), one.shared))
+    for view_ranking in rankings:
+        if len(view_ranking.published) > 1:
+            pairs.append(
+                (
+                    (view_ranking.published[0].name, view_ranking.published[1].name),
+                    view_ranking.shared,
+                )
+            )
     return pairs[0] if pairs else ((), ())

@@ -46,18 +46,18 @@ def show() -> None:
         "repository says."
     )
     st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
-    most = UPLOAD_BYTES // 2**20
+    megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
-        f"The pack as a zip file, at most {most} MB", type=["zip"], key="pack", max_upload_size=most
+        f"The pack as a zip file, at most {megabytes} MB",
+        type=["zip"],
+        key="pack",
+        max_upload_size=megabytes,
     )
     # packs on the server that may be chosen: only these two folders are looked at
-    packs = [
-        path
-        for folder in (Path(PACKED), results_dir() / SUBMITTED)
-        if folder.is_dir()
-        for path in sorted(folder.iterdir())
-        if path.is_dir() and not path.is_symlink() and (path / MANIFEST).is_file()
-    ]
+    packs: list[Path] = []
+    for folder in (Path(PACKED), results_dir() / SUBMITTED):
+        if folder.is_dir():
+            packs += filter(_is_pack, sorted(folder.iterdir()))
     chosen = None
     if packs and uploaded is None and not is_public():
         chosen = st.selectbox(
@@ -83,6 +83,10 @@ def show() -> None:
         _turn().release()
 
 
+def _is_pack(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and (path / MANIFEST).is_file()
+
+
 @st.cache_resource(show_spinner=False)
 def _turn() -> threading.Lock:
     """Held by the session whose pack is checked: each check may take 1.5 GiB of memory."""
@@ -99,7 +103,9 @@ def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
 def _verdict(verification: Verification) -> None:
     tell, words = VERDICTS[verification.state]
     tell(f"{literal(plain(verification.model)) or 'Submission'}: {words}")
-    counts = {RUNS[one]: f"{verification.count(one)} / {len(verification.runs)}" for one in STATES}
+    counts = {
+        RUNS[state]: f"{verification.count(state)} / {len(verification.runs)}" for state in STATES
+    }
     counts |= {
         name: str(sum(c.grade == grade for c in verification.checks))
         for grade, name in GRADES.items()

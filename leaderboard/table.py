@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from urllib.parse import unquote
 
 import streamlit as st
 
@@ -13,31 +11,20 @@ from biobench.report.escape import for_html
 from biobench.report.names import without_revisions
 from biobench.report.row import Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
-from biobench.schema.kind import get_metric
 from leaderboard import page
+from leaderboard.columns import LAST, Cells, column_config
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
 
 BASELINE = "best baseline without a model"
 FIRST_CARDS = 20
-SCREEN = 1_205
-"""Pixels that ranks, names and scores share on a screen of 1,280."""
 ROW = 27
 """Pixels of a row: nineteen published models stand on one screen."""
-LONG_HEADING = 9
-"""Letters of a task's id from which on its heading is a part of it."""
 FEW = 3
 """A row of a run with at most a third of the tasks is mostly dashes."""
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
 HERE = "background-color: rgba(0, 114, 178, 0.13)"
 LINE = "background-color: rgba(128, 128, 128, 0.18)"
-LAST = ("size", "seeds", "result")
-"""Columns behind the scores."""
-HELP = {
-    "mean": "Mean over the corpora of their tasks' means; ± is half the 95% interval over seeds.",
-    "possible": "Ranks among the runs here that the comparison leaves possible (95%, Holm).",
-    "size": "Parameters.",
-}
 
 
 def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
@@ -59,8 +46,11 @@ def entry_key(entry: Entry) -> str:
 def result_of(entry: Entry) -> str:
     """What a line is: published, run here, and under what."""
     kind = {"run": "run here", "frozen": "frozen encoder"}.get(entry.source, entry.source)
-    kind += f", {entry.mark}" if entry.mark else ""
-    return f"{kind}, {entry.protocol}" if entry.protocol and entry.source != "frozen" else kind
+    if entry.mark:
+        kind += f", {entry.mark}"
+    if entry.protocol and entry.source != "frozen":
+        kind += f", {entry.protocol}"
+    return kind
 
 
 Hidden = Callable[[Entry], bool]
@@ -78,28 +68,32 @@ def rows_of(ranking: Ranking, hidden: Hidden, sort: str) -> list[Entry | None]:
     if is_sorted:
         entries.sort(key=lambda entry: _sort_key(entry, sort))
     rows: list[Entry | None] = [*entries]
-    if ranking.baseline:
-        rows.insert(len(rows) if is_sorted else _above_baseline(ranking), None)
+    if ranking.baseline and is_sorted:
+        rows.append(None)
+    elif ranking.baseline:
+        rows.insert(_above_baseline(ranking), None)
     return [entry for entry in rows if entry is None or not hidden(entry)]
 
 
 def hide_sparse(ranking: Ranking, hidden: Hidden) -> Hidden:
     """`hidden`, and runs with few of the tasks behind one line that opens."""
-    most = len(ranking.shared) // FEW
+    few_tasks = len(ranking.shared) // FEW
     sparse = [
         entry
         for entry in ranking.entries
-        if entry.is_run and entry.rank is None and len(entry.cells) <= most and not hidden(entry)
+        if entry.is_run
+        and entry.rank is None
+        and len(entry.cells) <= few_tasks
+        and not hidden(entry)
     ]
     if not sparse:
         return hidden
     names = {entry.name for entry in sparse}
     models = "1 model" if len(names) == 1 else f"{len(names)} models"
-    counts = sorted({len(entry.cells) for entry in sparse})
-    span = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-    label = f"{ranking.title}: {models} with {span} of {len(ranking.shared)} tasks"
+    span = _span([len(entry.cells) for entry in sparse])
+    label = f"{page.literal(ranking.title)}: {models} with {span} of {len(ranking.shared)} tasks"
     key = f"few_{ranking.view.replace(' ', '_')}"
-    if st.toggle(page.literal(label), key=key, bind="query-params"):
+    if st.toggle(label, key=key, bind="query-params"):
         return hidden
     return lambda entry: hidden(entry) or entry in sparse
 
@@ -123,10 +117,6 @@ def _above_baseline(ranking: Ranking) -> int:
     if baseline is None:
         return len(ranked)
     return sum(mean.mean > baseline for mean in ranked)
-
-
-Cells = dict[str, object]
-"""Column -> text or `page.ShownNumber`; None where nothing is known."""
 
 
 def _baseline_cells(ranking: Ranking, tasks: Sequence[TaskInfo]) -> Cells:
@@ -161,12 +151,17 @@ def _score_cells(scores: Mapping[str, Row], tasks: Sequence[TaskInfo]) -> Cells:
     for info in tasks:
         if info.id in scores:
             cells[info.id] = page.score_cell(scores[info.id])
-    counts = sorted({row.n_seeds for row in scores.values()} - {0})
+    counts = [row.n_seeds for row in scores.values() if row.n_seeds]
     cells["seeds"] = None
     if counts:
-        span = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
-        cells["seeds"] = page.ShownNumber(counts[0], span)
+        cells["seeds"] = page.ShownNumber(min(counts), _span(counts))
     return cells
+
+
+def _span(counts: Sequence[int]) -> str:
+    """``3–5``: the fewest and the most; one number where they are the same."""
+    fewest, most = min(counts), max(counts)
+    return str(fewest) if fewest == most else f"{fewest}–{most}"
 
 
 def show_ranking(
@@ -185,16 +180,17 @@ def show_ranking(
     rows = rows_of(ranking, hidden, sort)
     title = f"**{page.literal(ranking.title)}**" if several else ""
     with st.container(key=f"bb_table_{ranking.view.replace(' ', '_')}", gap="xsmall"):
-        if about := " · ".join(part for part in (title, _caption(ranking)) if part):
+        if about := " · ".join(words for words in (title, _caption(ranking)) if words):
             st.markdown(about)
         if not any(rows):
             st.info("Nothing matches these filters.")
             return
         tasks = _ordered_tasks(ranking)
-        lines = _table_lines(ranking, rows, tasks, possible)
+        asked = (asked_of(ranking, rows), tuple(possible.items()))
+        lines = _table_lines(asked, page.results_state(), ranking, rows, tasks, possible)
         picked = page.show_table(
             lines,
-            config=_columns(lines, tasks),
+            config=column_config(lines, tasks, ranking.average),
             shades=[_shade(entry) for entry in rows],
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
@@ -208,11 +204,10 @@ def show_ranking(
 
 def _ordered_tasks(ranking: Ranking) -> list[TaskInfo]:
     """Shared tasks first, each half by kind."""
-    families = list(TASK_FAMILIES)
+    place_of_type = {type: place for place, type in enumerate(TASK_FAMILIES)}
 
     def position(info: TaskInfo) -> tuple[bool, int]:
-        family = families.index(info.type) if info.type in families else len(families)
-        return info.id not in ranking.shared, family
+        return info.id not in ranking.shared, place_of_type.get(info.type, len(place_of_type))
 
     return sorted(ranking.columns, key=position)
 
@@ -236,28 +231,40 @@ def _kind_columns(ranking: Ranking) -> list[str]:
     return [kind for kind in kinds if tasks_of_kind[kind] > 1]
 
 
+def asked_of(ranking: Ranking, rows: Sequence[Entry | None]) -> tuple[object, ...]:
+    """What stands for a ranking and its rows on show in a cache."""
+    row_keys = tuple(BASELINE if entry is None else entry_key(entry) for entry in rows)
+    return (ranking.view, ranking.average, ranking.shared, ranking.protocol, row_keys)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
 def _table_lines(
-    ranking: Ranking,
-    rows: Sequence[Entry | None],
-    tasks: Sequence[TaskInfo],
-    possible: Mapping[str, str],
+    asked: tuple[object, ...],
+    state: str,
+    _ranking: Ranking,
+    _rows: Sequence[Entry | None],
+    _tasks: Sequence[TaskInfo],
+    _possible: Mapping[str, str],
 ) -> list[Cells]:
-    """The cells of the rows, in the order of the columns."""
-    names = shown_names(ranking.entries)
-    kinds = _kind_columns(ranking)
-    columns = ["rank", "model", "mean", *kinds, *(info.id for info in tasks), *LAST]
-    if possible:
+    """The cells of the rows, in the order of the columns; `asked` stands for the rows, `state` for
+    the folder's content.
+    """
+    del asked, state
+    names = shown_names(_ranking.entries)
+    kinds = _kind_columns(_ranking)
+    columns = ["rank", "model", "mean", *kinds, *(info.id for info in _tasks), *LAST]
+    if _possible:
         columns.insert(3, "possible")
     lines = []
-    for entry in rows:
+    for entry in _rows:
         if entry is None:
-            cells = _baseline_cells(ranking, tasks)
-            cells["model"] = page.link_to("tasks", "task", ranking.columns[0].id, BASELINE)
+            cells = _baseline_cells(_ranking, _tasks)
+            cells["model"] = page.link_to("tasks", "task", _ranking.columns[0].id, BASELINE)
         else:
-            cells = _entry_cells(ranking, entry, kinds, tasks)
+            cells = _entry_cells(_ranking, entry, kinds, _tasks)
             cells["model"] = page.link_to("models", "model", entry_key(entry), names[entry.name])
-            if entry.name in possible:
-                span = possible[entry.name]
+            if entry.name in _possible:
+                span = _possible[entry.name]
                 cells["possible"] = page.ShownNumber(int(span.partition("–")[0]), span)
         lines.append({column: cells.get(column) for column in columns})
     return lines
@@ -281,55 +288,6 @@ def _offer_comparison(view: str, rows: Sequence[Entry | None], picked: Sequence[
         st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
 
 
-def headings(tasks: Sequence[str]) -> dict[str, str]:
-    """Task -> a heading that no column cuts: the first or last part of a long id where no other
-    task has it.
-    """
-    shown: dict[str, str] = {}
-    for task in tasks:
-        parts = [
-            part
-            for part in (task.split("_")[0], task.split("_")[-1])
-            if len(part) > 2 and not part.isdigit()
-        ]
-        alone = [p for p in parts if sum(p in other.split("_") for other in tasks) == 1]
-        shown[task] = alone[0] if len(task) > LONG_HEADING and alone else task
-    return shown
-
-
-def _columns(lines: Sequence[Cells], order: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Widths after content and heading, so that every score stands on a screen of 1,280 pixels:
-    where these are too many, long names of models are cut, never a heading; names and ranks pinned.
-    """
-    short = headings([c.id for c in order])
-    longest = {name: max(_letters(line[name]) for line in lines) for name in lines[0]}
-    longest["model"] = max(len(unquote(str(line["model"]).partition("#")[2])) for line in lines)
-    widths = {
-        name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19)
-        for name, count in longest.items()
-    }
-    widths["rank"] = int(7 * longest["rank"]) + 20
-    left = SCREEN - sum(width for name, width in widths.items() if name not in (*LAST, "model"))
-    widths["model"] = min(int(6 * longest["model"]) + 17, max(left, 170), 290)
-    about = HELP | {c.id: f"{c.id}: {c.name}, {get_metric(c.paper).words}" for c in order}
-    columns: dict[str, Any] = {
-        name: st.column_config.NumberColumn(
-            short.get(name, name), width=width, help=about.get(name)
-        )
-        for name, width in widths.items()
-    }
-    columns["rank"] = st.column_config.NumberColumn("#", pinned=True, width=widths["rank"])
-    columns["result"] = st.column_config.TextColumn(width="medium")
-    columns["model"] = st.column_config.LinkColumn(
-        display_text=page.LINK, pinned=True, width=widths["model"], alignment="left"
-    )
-    return columns
-
-
-def _letters(cell: object) -> int:
-    return 0 if cell is None else len(str(cell))
-
-
 def _caption(ranking: Ranking) -> str:
     """What is ranked, said once: tasks where these are a part, protocols."""
     sentences = []
@@ -337,9 +295,11 @@ def _caption(ranking: Ranking) -> str:
         sentences.append(f"Ranked over {page.literal(', '.join(ranking.shared))}.")
     if ranking.protocol:
         sentences.append(f"Ranked: {_protocol_words(ranking.protocol)}.")
-    others = sorted({entry.protocol for entry in ranking.entries} - {ranking.protocol, ""})
-    if others:
-        named = "; ".join(_protocol_words(protocol) for protocol in others)
+    unranked_protocols = sorted(
+        {entry.protocol for entry in ranking.entries} - {ranking.protocol, ""}
+    )
+    if unranked_protocols:
+        named = "; ".join(_protocol_words(protocol) for protocol in unranked_protocols)
         sentences.append(f"Shown, not ranked: {named}.")
     if any(e.rank is None and e.protocol == ranking.protocol for e in ranking.entries):
         sentences.append("Without a rank: rows with a missing task.")
@@ -358,8 +318,7 @@ def show_cards(ranking: Ranking, hidden: Hidden, sort: str) -> None:
     caption = _caption(ranking)
     title = f"**{page.literal(ranking.title)}**"
     st.markdown(f"{title} · {caption}" if caption else title)
-    cards = "".join(_card(ranking, entry, names) for entry in rows[:count])
-    st.html(f'<ol class="bb-cards" aria-label="{for_html(ranking.title)}">{cards}</ol>')
+    page.show_cards([_card(ranking, entry, names) for entry in rows[:count]], ranking.title)
     if count < len(rows) and st.button(
         f"{count} of {len(rows)}, show more", key=f"more_{ranking.view}"
     ):

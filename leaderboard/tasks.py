@@ -68,9 +68,9 @@ def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> No
     entries.sort(key=lambda entry: -entry.cells[info.id].mean)
     if not entries:
         return
-    shown = entries[:MOST_LINES]
+    listed = entries[:MOST_LINES]
     if len(entries) > MOST_LINES and st.toggle(f"Show all {len(entries)}"):
-        shown = entries
+        listed = entries
     words = ""
     baseline = task_ranking.baseline.get(info.id)
     if baseline is not None:
@@ -80,8 +80,8 @@ def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> No
         f"protocol have no rank."
     )
     slices = slice_rows(loaded, info.id)
-    _score_chart(info.id, shown, baseline)
-    _score_table(info.id, shown, slices)
+    _score_chart(info.id, listed, baseline)
+    _score_table(info.id, listed, slices)
     _seen_and_unseen(slices)
 
 
@@ -100,8 +100,8 @@ def slice_rows(loaded: Results, task: str) -> SliceRows:
         return {}
     of_line: dict[tuple[str, str, Source], dict[str, Row]] = {}
     for name in ("seen", "unseen"):
-        part = sliced(replace(loaded, groups=groups), name)
-        for row in build(part, "paper", tasks=[task]).rows:
+        slice_results = sliced(replace(loaded, groups=groups), name)
+        for row in build(slice_results, "paper", tasks=[task]).rows:
             of_line.setdefault(row.line, {})[name] = row
     return of_line
 
@@ -117,9 +117,9 @@ def _seen_and_unseen(slices: SliceRows) -> None:
     best = sorted(slices.items(), key=lambda item: -item[1]["unseen"].mean)[:MOST_LINES]
     names = list(labels([page.key_of(line) for line, _ in best]).values())
     marks = [
-        {"model": plain(name), "part": part, "score": 100 * row.mean}
+        {"model": plain(name), "part": slice_name, "score": 100 * row.mean}
         for name, (_, rows) in zip(names, best, strict=True)
-        for part, row in rows.items()
+        for slice_name, row in rows.items()
     ]
     chart = charts.parts(marks, "model", "part", page.ink())
     page.draw(chart, "Score on seen and on unseen mentions, by model")
@@ -128,31 +128,21 @@ def _seen_and_unseen(slices: SliceRows) -> None:
 def _score_chart(task: str, entries: Sequence[Entry], baseline: Row | None) -> None:
     """Every model's score and seeds, the best first."""
     names = shown_names(entries)
-    points, dots, baselines = [], [], []
-    for entry, name in zip(entries, labels(_chart_names(entries, names)).values(), strict=True):
-        row = entry.cells[task]
-        kind = "run here" if entry.is_run else "published"
-        points.append(page.chart_point("model", name, row, kind))
-        dots += page.seed_dots("model", name, row)
-        if baseline is not None:
-            score = 100 * baseline.mean
-            baselines.append({"model": name, "name": plain(baseline.model), "score": score})
-    chart = charts.scores(points, "model", behind=dots, baselines=baselines, ink=page.ink())
+    chart_names = labels(_chart_names(entries, names)).values()
+    rows = [entry.cells[task] for entry in entries]
+    chart = charts.task_scores(list(zip(chart_names, rows, strict=True)), baseline, page.ink())
     page.draw(chart, f"Scores on {task} with intervals, the best first")
-    st.caption(
-        "Line: 95% interval over seeds. Small dots: seeds. Ticks, one above another: the best "
-        "baseline."
-    )
+    st.caption(charts.TASK_SCORES)
 
 
 def _chart_names(entries: Sequence[Entry], names: Mapping[str, str]) -> list[str]:
     """A name each, also where a published model was run here too."""
     times = Counter(names[entry.name] for entry in entries)
-    shown = []
+    unique_names = []
     for entry in entries:
         name = names[entry.name]
-        shown.append(f"{name}, {result_of(entry)}" if times[name] > 1 else name)
-    return shown
+        unique_names.append(f"{name}, {result_of(entry)}" if times[name] > 1 else name)
+    return unique_names
 
 
 def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
@@ -166,10 +156,11 @@ def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None
             "seeds": e.cells[task].n_seeds or None,
             "result": result_of(e),
         }
-        parts = slices.get(e.cells[task].line, {})
+        slice_scores = slices.get(e.cells[task].line, {})
         if slices:
-            cells["seen"] = 100 * parts["seen"].mean if parts else None
-            cells["unseen"] = 100 * parts["unseen"].mean if parts else None
+            cells |= {"seen": None, "unseen": None}
+        for slice_name, row in slice_scores.items():
+            cells[slice_name] = 100 * row.mean
         table.append(cells)
     page.show_table(
         table,
@@ -192,10 +183,10 @@ def _card(info: TaskInfo) -> None:
             "homepage": spec.homepage,
             "citation": spec.citation,
         }
-    shown = {name: page.literal(" ".join(value.split())) for name, value in about.items()}
+    escaped = {name: page.literal(" ".join(value.split())) for name, value in about.items()}
     if spec is not None:
-        shown["homepage"] = page.link(spec.homepage)
-    page.facts(shown)
+        escaped["homepage"] = page.link(spec.homepage)
+    page.facts(escaped)
     if spec is not None:
         page.show_notes("Known issues and choices", list(spec.notes))
         page.show_notes(

@@ -275,7 +275,7 @@ FOR_TRANSFORMERS = {"sentencepiece", "protobuf", "accelerate"}
 """transformers imports them, we do not."""
 TOOLS = {"pytest-xdist", "ruff", "mypy", "pandas-stubs", "types-pyyaml", "scipy-stubs", "build"}
 """Commands, plug-ins and stubs: nothing imports them."""
-OPTIONAL = ("flash", "ray", "corpus", "adapters")
+OPTIONAL = ("flash", "ray", "corpus", "adapters", "charts")
 """Extras whose packages our code uses where they are installed."""
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pandas as pd
 
+from biobench.report.escape import plain
 from biobench.report.row import Row
 
 if TYPE_CHECKING:
@@ -49,6 +50,25 @@ def ends(row: Row) -> dict[str, float | None]:
     )
     low, high = (100 * row.low, 100 * row.high) if known else (None, None)  # type: ignore[operator]
     return {"score": 100 * row.mean, "low": low, "high": high}
+
+
+def mean_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
+    """The mean of a row with its interval, as `scores` draws it on the line `name` of `by`."""
+    return {by: name, "result": result} | ends(row)
+
+
+def seed_dots(by: str, name: str, row: Row) -> list[dict[str, Any]]:
+    """A quiet dot for each seed of a row."""
+    return [
+        {by: name, "name": f"seed {seed}", "score": 100 * value}
+        for seed, value in zip(row.seeds, row.values, strict=True)
+    ]
+
+
+def legible(chart: Any, ink: str) -> Any:
+    """With texts as dark as texts may be, and the first name on its own line."""
+    inked = chart.configure_axis(labelColor=ink, titleColor=ink)
+    return inked.configure_axisY(labelFlush=False).configure_legend(labelColor=ink)
 
 
 def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
@@ -160,6 +180,30 @@ def scores(
     marks = alt.Chart(frame).mark_point(size=75, filled=True, opacity=1)
     layers.append(marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips))
     return alt.layer(*layers).properties(height=alt.Step(22))
+
+
+TASK_SCORES = (
+    "Line: 95% interval over seeds. Small dots: seeds. Ticks, one above another: the best baseline."
+)
+"""How `task_scores` reads."""
+
+
+def task_scores(
+    models: Sequence[tuple[str, Row]], best_baseline: Row | None, ink: str = INK
+) -> Any:
+    """The scores of models on a task, with their seeds and the best baseline.
+
+    models: the name beside the chart and the row of each, the best first.
+    """
+    points, dots, baselines = [], [], []
+    for name, row in models:
+        result = "published" if row.source == "published" else "run here"
+        points.append(mean_point("model", name, row, result))
+        dots += seed_dots("model", name, row)
+        if best_baseline is not None:
+            score = 100 * best_baseline.mean
+            baselines.append({"model": name, "name": plain(best_baseline.model), "score": score})
+    return scores(points, "model", behind=dots, baselines=baselines, ink=ink)
 
 
 def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:

@@ -63,6 +63,8 @@ thead th { border-bottom: 2px solid currentColor; }
 tbody tr:hover { background: var(--soft); }
 small { opacity: .75; }
 .notes { max-width: 60rem; }
+figure { margin: .5rem 0 1.5rem; }
+summary { cursor: pointer; margin: .5rem 0; }
 """
 
 
@@ -180,9 +182,20 @@ def _html(report: Report) -> str:
         items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
         return f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n' if items else ""
 
-    tables = [html_table(sheet.title, sheet.columns, sheet.rows, 2) for sheet in sheets(report)]
+    # pandas and altair take a second to load: only this form of the report waits for them
+    from biobench.report.details.pictures import WITHOUT_CHARTS, can_draw, pictures
+
+    shown = []
+    if not report.rows:
+        shown.append("<p>No results yet.</p>\n")
+    elif not can_draw():
+        shown.append(WITHOUT_CHARTS)
+    for sheet in sheets(report):
+        if can_draw():
+            shown.append(pictures(report, sheet))
+        shown.append(html_table(sheet.title, sheet.columns, sheet.rows, 2))
     body = [
-        *(tables if report.rows else ["<p>No results yet.</p>\n"]),
+        *shown,
         f'<p class="notes">{words(caption(report), for_html)}</p>\n',
         listed("Notes", report.notes),
         listed("Findings", [f"{f}. {f.hint}" for f in report.findings]),

@@ -23,6 +23,7 @@ class Sheet(NamedTuple):
     source.
     """
 
+    suite: str
     title: str
     columns: list[str]
     rows: list[list[str]]
@@ -65,7 +66,7 @@ def _of_suite(report: Report, suite: str) -> Sheet:
             ]
         )
     columns = ["model", "source", *(["average", "by task"] if has_average else []), *tasks]
-    return Sheet(report.title or SUITES.get(suite, suite), columns, rows)
+    return Sheet(suite, report.title or SUITES.get(suite, suite), columns, rows)
 
 
 def percent(row: Row | None) -> str:
@@ -93,17 +94,18 @@ def caption(report: Report) -> str:
         "micro_f1": "Micro F1",
         "weighted_f1": "F1 weighted by gold support",
     }
-    paper = report.average == "paper"
-    what = (
-        "Each task by the average of its published scores"
-        if paper
-        else words[METRICS[report.average]]
-    )
+    if report.average != "paper":
+        averaging = words[METRICS[report.average]]
+    elif any(row.source == "published" for row in report.rows):
+        averaging = "Each task by the average of its published scores"
+    else:
+        averaging = "Each task by the average that its spec names"
     part = ""
     if report.slice:
         part = f"Of {SLICES[report.slice].words} ({SLICES[report.slice].meaning}). "
     return (
-        f"{part}{what}, in percent; ± is half the 95% t interval over seeds (this task and test "
-        "set, other seeds), missing where there is one seed, where all seeds gave the same score, "
-        "and for published means. The average is the mean over corpora of their tasks' means."
+        f"{part}{averaging}, in percent; ± is half the 95% t interval over seeds (this task and "
+        "test set, other seeds), missing where there is one seed, where all seeds gave the same "
+        "score, and for published means. The average is the mean over corpora of their tasks' "
+        "means."
     )

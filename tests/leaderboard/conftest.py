@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from biobench.schema.document import Prediction
 from tests.helpers import compare_make
 from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_runs
@@ -44,6 +45,23 @@ def demo(tmp_path_factory):
     results = tmp_path_factory.mktemp("demo")
     for model, level in (("toy-detour", 0.8), ("toy-mlm-twin", 0.6), ("toy-untrained", 0.4)):
         compare_make.save_runs(results, model, ("demo_first", "demo_names"), level, (42, 43, 44))
+    return results
+
+
+@pytest.fixture(scope="session")
+def two_orders(tmp_path_factory):
+    """Two models of which each leads under one average: the one that never says C in micro F1,
+    which publications print of the task, the other in macro F1.
+    """
+    results = tmp_path_factory.mktemp("orders")
+    gold = compare_make.documents("bc5cdr", 60)
+    without_c = [
+        Prediction(document=d.id, labels=("A" if d.labels == ("C",) else d.labels[0],))
+        for d in gold
+    ]
+    for seed in (42, 43, 44):
+        compare_make.save(results, "org/lopsided", "bc5cdr", seed, said=without_c)
+        compare_make.save(results, "org/even", "bc5cdr", seed, 0.6)
     return results
 
 

@@ -27,6 +27,41 @@ SEARCHED = """words => document.querySelector("[aria-label='Search models']").va
 OURS = "404"
 MENU = "[data-testid=stSidebarNavItems]"
 AXE = Path(os.environ.get("BIOBENCH_AXE", Path(__file__).parents[2] / ".venv/axe-core/axe.min.js"))
+STOP = """
+() => {
+  const look = control => {
+    const label = control.parentElement;
+    const frame = label.parentElement;
+    const around = [...label.children, label, frame, frame.parentElement];
+    return around.map(element => {
+      const style = getComputedStyle(element);
+      return [style.outline, style.boxShadow, style.borderColor, style.backgroundColor].join();
+    }).join("|");
+  };
+  const isSeen = control => control.checkVisibility({opacityProperty: true});
+  const control = document.activeElement, before = window.lastStop;
+  const said = control.ariaLabel || control.outerHTML.slice(0, 160);
+  const wrong = [];
+  if (before && look(before.control) === before.look) wrong.push(`${before.said}: no focus seen`);
+  window.stops = window.stops || new Set();
+  if (before && before.control === control) return [];  // the next cell of a table
+  if (control === document.body || window.stops.has(control)) return null;
+  // a grid puts the canvas that it draws on behind what scrolls it
+  const isOrdered = !before || before.control.compareDocumentPosition(control) & 4;
+  if (!isOrdered && !control.matches(".dvn-scroller")) wrong.push(`${said}: out of order`);
+  if (!isSeen(control)) wrong.push(`${said}: not seen`);
+  window.lastStop = {control, said, look: look(control)};
+  window.stops.add(control);
+  return wrong;
+}
+"""
+"""What is wrong with where the focus stands or stood; null where it is back at the beginning."""
+NEVER_REACHED = """
+() => [...document.querySelectorAll("main :is(a[href], button, input, summary)")]
+  .filter(control => control.tabIndex >= 0 && !control.disabled && control.checkVisibility())
+  .filter(control => !window.stops.has(control) && !(control.type === "radio" && !control.checked))
+  .map(control => control.outerHTML.slice(0, 160))
+"""
 BARRIERS = """
 async excluded => {
   const found = await axe.run({exclude: [[excluded]]}, {resultTypes: ["violations"]});
@@ -202,12 +237,33 @@ def test_back_and_forward_keep_filters_and_a_name_opens_its_page_in_one_click(br
         page.wait_for_function(SEARCHED, arg="bio-large")
 
 
-def test_demo_store_compares_the_pair_that_page_one_names(browser, address):
+def test_demo_store_compares_the_pair_that_page_one_names_under_its_average(browser, address):
     with opened(browser, address("demo")) as page:
         assert "Best run here: toy-detour" in page.locator("[data-testid=stMain]").inner_text()
         assert "by task" not in rows(page)[0], "one mean orders everything"
+        average = page.get_by_role("combobox", name="Average")
+        average.fill("macro")
+        average.press("Enter")
+        page.wait_for_url("**average=macro+F1**")
+        page.get_by_text("Each task counts by macro F1").wait_for()
         page.get_by_role("link", name="Compare", exact=True).click()
         page.get_by_text("toy-detour scores higher than toy-mlm-twin").first.wait_for()
+        page.wait_for_url("**/compare?**average=macro+F1**")
+
+
+def test_the_keyboard_reaches_every_control_in_order_with_a_visible_focus(browser, address):
+    with opened(browser, address("demo")) as page:
+        page.add_style_tag(content="* { transition: none !important; }")
+        wrong: list[str] = []
+        for _ in range(90):
+            page.keyboard.press("Tab")
+            found = page.evaluate(STOP)
+            if found is None:
+                break
+            wrong += found
+        assert "\n".join(wrong) == ""
+        assert page.evaluate("window.stops.size") > 20
+        assert page.evaluate(NEVER_REACHED) == []
 
 
 def test_needle_at_chance_has_no_leader(browser, address):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 
 import pytest
 
 from biobench.comparison.compare import compare
+from biobench.report.curve import answer, curves_of
 from biobench.report.details.needle import map_html, needle_grids
 from biobench.report.frame import build
 from biobench.report.frames import results
@@ -24,6 +26,7 @@ from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_pretraining
 from tests.leaderboard.conftest import HOSTILE, TASKS
+from tests.report.test_curve import FIRST, SECOND, TASK, save_curve
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +112,18 @@ def test_one_pair_has_one_answer_in_four_places_by_default(monkeypatch, runs):
     )
 
 
+def test_page_one_ranks_by_the_average_of_its_switch_and_of_the_address(monkeypatch, two_orders):
+    query = {"suite": "English", "tasks": "bc5cdr", "few_en": "true"}
+    app = open_app(monkeypatch, two_orders, **query)
+    assert "Best run here: lopsided, 66.7 on bc5cdr" in texts(app).replace("*", "")
+    app.selectbox(key="average").set_value("macro").run()
+    linked = open_app(monkeypatch, two_orders, average="macro F1", **query)
+    for shown in (app, linked):
+        assert board(shown).index[0] == "org/even"
+        assert "Best run here: even" in texts(shown).replace("*", "")
+        assert "Each task counts by macro F1" in texts(shown)
+
+
 def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
     """Page one leaves them out and counts them; the choice of protocol ranks them among
     themselves."""
@@ -181,6 +196,20 @@ def test_a_task_page_shows_seen_and_unseen_mentions_as_the_report_does(monkeypat
     assert "Seen and unseen mentions" in [heading.value for heading in app.subheader]
     other = open_app(monkeypatch, stores["shipped"], "tasks", task="gad")
     assert "Seen and unseen mentions" not in [heading.value for heading in other.subheader]
+
+
+def test_a_task_page_draws_the_learning_curves_and_answers_what_more_texts_give(
+    monkeypatch, tmp_path
+):
+    save_curve(tmp_path, "org/slow", FIRST)
+    save_curve(tmp_path, "org/steep", SECOND)
+    app = open_app(monkeypatch, tmp_path, "tasks", task=TASK)
+    assert "Learning curves" in [heading.value for heading in app.subheader]
+    curves = curves_of(load(tmp_path), TASK)
+    assert all(answer(curve) in texts(app).replace("\u200b", "") for curve in curves)
+    drawn = [json.loads(chart.proto.spec) for chart in app.get("vega_lite_chart")]
+    (layers,) = [spec["layer"] for spec in drawn if "share" in json.dumps(spec)]
+    assert [layer["mark"]["type"] for layer in layers] == ["area", "line"]
 
 
 def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monkeypatch, runs):

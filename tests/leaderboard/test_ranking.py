@@ -11,7 +11,7 @@ from biobench.report.frames import results
 from biobench.report.results import load
 from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.lines import shared_tasks
-from leaderboard.ranking import first_pair, ranking, views
+from leaderboard.ranking import first_pair, possible_ranks, ranking, views
 from tests.helpers import compare_make
 from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run, save_runs
@@ -118,6 +118,23 @@ def test_tasks_of_no_suite_have_a_view_of_their_own(tmp_path):
     one = ranking(load(tmp_path), "other en")
     assert [(e.name, e.rank) for e in one.entries] == [("a", 1), ("b", 2)]
     assert not one.published
+
+
+def test_the_average_that_is_asked_for_orders_the_ranking_and_decides_its_verdict(two_orders):
+    loaded = load(two_orders)
+    means = {}
+    for average, leader in (("paper", "org/lopsided"), ("macro", "org/even")):
+        ranked = ranking(loaded, "en", ("bc5cdr",), average=average)
+        _, pair = verdict_on(loaded, ranked.best_runs[0], average)
+        assert next(e.name for e in ranked.entries if e.is_run) == pair.better == leader
+        assert first_pair(loaded, average)[0][0] == leader
+        assert set(possible_ranks(loaded, ranked)) == {"org/even", "org/lopsided"}
+        means[average] = pair.means
+    assert means["paper"][0] == pytest.approx(2 / 3)
+    assert means["macro"][1] == pytest.approx((2 / 3 + 1 + 0) / 3)
+    whole = ranking(loaded, "en", average="macro")
+    printed = {task for e in whole.entries if not e.is_run for task in e.cells}
+    assert printed == {"gad", "hoc"}, "other tasks are printed under other averages"
 
 
 def test_shared_tasks_are_those_with_the_most_scores():

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import sys
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -16,6 +18,7 @@ from biobench.errors import UsageError
 from biobench.report.escape import without_hidden
 from biobench.report.frame import build
 from biobench.report.printers import CSV_COLUMNS, Format, print_table, render
+from biobench.report.sheets import caption
 from tests.helpers.report_make import save_run, save_runs
 
 HOSTILE = [
@@ -91,6 +94,34 @@ def test_html_is_self_contained_and_inert(report):
     terminal = render(report, "table")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", terminal)
     assert "[bold]markup[/bold]" in terminal
+
+
+def test_html_draws_the_charts_of_the_board_or_says_what_is_missing(tmp_path, monkeypatch):
+    report = build(tmp_path, "paper", suites=["en"])
+    (task,) = [info for info in report.columns if info.id == "gad"]
+    report = replace(report, columns=(task,))
+    text = render(report, "html")
+    against_size, scores = re.findall("<svg.*?</svg>", text)
+    assert ">parameters</text>" in against_size
+    models = {row.model for row in report.rows if row.task == "gad"}
+    assert scores.count("CLM detour") == sum("CLM detour" in model for model in models)
+    assert '"currentColor"' in scores, "the colour of texts, light or dark"
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    without = render(report, "html")
+    assert "<svg" not in without
+    assert "pip install 'biobench[charts]'" in without
+
+
+def test_the_caption_of_own_tasks_speaks_of_no_publication(tmp_path):
+    save_run(tmp_path, "tiny", "my_task", 42, 0.5)
+    captions = [
+        caption(build(tmp_path, "paper", tasks=[task])).partition(",")[0]
+        for task in ("my_task", "gad")
+    ]
+    assert captions == [
+        "Each task by the average that its spec names",
+        "Each task by the average of its published scores",
+    ]
 
 
 def test_markdown_cells_hold_no_markup(report):
