@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistaken import Mistakes, as_text
 from biobench.report.details.mistakes import by_label, judge, leaks, side_by_side
+from biobench.report.frame import build
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
+from biobench.store import Store
+from tests.helpers.report_make import run_of
+from tests.helpers.store_make import documents, predictions
 
 
 def kinds(gold, said):
@@ -72,6 +76,22 @@ def test_an_identifier_leaks_where_a_character_of_it_is_not_hidden():
     assert "2 of 3 test documents leak nothing" in title
     rows = [line.split() for line in said if line.startswith(("all", "NAME", "CITY"))][:3]
     assert rows == [["all", "4", "2"], ["NAME", "3", "2"], ["CITY", "1", "0"]]
+
+
+def test_the_report_tells_recall_first_where_mentions_identify_people(tmp_path):
+    for task in ("deid", "anatem"):
+        for seed, recall in ((42, 0.9), (43, 0.8)):
+            record = run_of("tiny", task, seed, 0.6)
+            scores = record.scores | {"micro_recall": recall}
+            record = record.model_copy(update={"scores": scores})
+            Store(tmp_path).save(record, documents(), predictions())
+    rows = {
+        row.task: row
+        for row in build(tmp_path, "micro", tasks=["deid", "anatem"]).rows
+        if row.source == "run"
+    }
+    assert rows["deid"].notes[0].startswith("tiny on deid: recall 85.0 of identifiers")
+    assert not any("identifiers" in note for note in rows["anatem"].notes)
 
 
 def test_documents_in_which_two_runs_differ_most_come_first():
