@@ -94,8 +94,7 @@ def run_request(
     except RunStoppedError:
         typer.echo(KEPT, err=True)
         return STOPPED_EXIT
-    if not request.dry_run:
-        _say_failed_gates(plan)
+    _say_failed_gates(plan)
     if as_json:
         print_json([r.as_json() for r in results])
     elif summary:
@@ -107,10 +106,13 @@ def run_request(
 
 
 def _say_failed_gates(plan: RunPlan) -> None:
+    from biobench.schema.baseline import AFTER_FAILED_GATE
+
     for task, verdict in plan.verdicts().items():
         if not verdict.passed:
             reasons = "; ".join(verdict.reasons)
-            typer.echo(f"{task} fails its gate, reports will not rank it: {reasons}", err=True)
+            failure = f"{task} fails its gate, reports will not rank it: {reasons}"
+            typer.echo(f"{failure}; {AFTER_FAILED_GATE}", err=True)
 
 
 def _print_summary(results: Sequence[RunResult], results_dir: str) -> None:

@@ -4,13 +4,14 @@ ranked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
-from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
+from biobench.schema.baseline import AFTER_FAILED_GATE, LENGTH, ORDER, BaselineRecord
 from biobench.schema.kind import get_metric, traits_of
 from biobench.store.baselines import latest
 
@@ -50,7 +51,6 @@ def judge(
     """
     kept: list[RunGroup] = []
     refusals: list[Refusal] = []
-    failed: dict[tuple[Source, str], str] = {}
     others: dict[tuple[Source, str], str] = {}
     for group in groups:
         verdict, task, place = verdict_on(group, baselines), group.task, (group.source, group.task)
@@ -61,16 +61,30 @@ def judge(
             )
         elif not verdict.passed:
             refusals.append(Refusal(group, verdict.reasons))
-            reasons = "; ".join(verdict.reasons)
-            failed[place] = (
-                f"{task} fails its gate, so its runs are neither shown nor averaged: {reasons}"
-            )
             continue
         elif verdict.flags:
             others[place] = f"the gate flags {task}: {'; '.join(verdict.flags)}"
         kept.append(group)
-    remarks = tuple((*place, text) for texts in (failed, others) for place, text in texts.items())
-    return tuple(kept), tuple(refusals), remarks
+    remarks = [(*place, text) for place, text in others.items()]
+    return tuple(kept), tuple(refusals), (*refusal_remarks(refusals), *remarks)
+
+
+def refusal_remarks(refusals: Sequence[Refusal]) -> list[Remark]:
+    """For each source and task, how many runs are left out, why, and what to do about it."""
+    runs: Counter[tuple[Source, str]] = Counter()
+    reasons: dict[tuple[Source, str], tuple[str, ...]] = {}
+    for refusal in refusals:
+        place = (refusal.group.source, refusal.group.task)
+        runs[place] += len(refusal.group.briefs)
+        reasons[place] = refusal.reasons
+    remarks: list[Remark] = []
+    for (source, task), count in runs.items():
+        text = (
+            f"{task} fails its gate, so its runs ({count}) are neither shown nor averaged: "
+            f"{'; '.join(reasons[source, task])}; {AFTER_FAILED_GATE}"
+        )
+        remarks.append((source, task, text))
+    return remarks
 
 
 def verdict_on(group: RunGroup, baselines: Sequence[BaselineRecord]) -> BaselineRecord | None:

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biobench.report.averages import COSTS, known_mean, suite_averages
-from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
+from biobench.report.baselines import (
+    Remark,
+    baseline_rows,
+    below_baselines,
+    no_skill,
+    oracle_rows,
+    refusal_remarks,
+)
 from biobench.report.evidence import Evidence
 from biobench.report.footnotes import contamination, footnotes, recall_note
 from biobench.report.groups import RunGroup
@@ -161,7 +168,10 @@ def build(
     )
     published = {r.task for r in rows if r.source == "published"}
     present = {r.task for r in rows}
+    # what is missing comes first: the terminal shows only the first few notes
+    missing = refusal_remarks(loaded.refusals)
     notes = [
+        *(text for source, task, text in missing if wanted(task, source)),
         *below_baselines(rows, everything.rows),
         *(remark for row in rows for remark in row.notes),
         *(text for source, task, text in everything.remarks if wanted(task, source)),

@@ -5,7 +5,7 @@ gives.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,18 @@ from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import Report, build
+from biobench.report.groups import RunGroup
 from biobench.report.rescore import run_documents
 from biobench.report.results import Results, load
 from biobench.report.row import AverageName
+from biobench.schema.record import RunRecord
 from biobench.score.probabilistic import probabilistic
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Measured = tuple[str, str, float, int | None]
+"""Metric, label (empty: all of them), value, and support of the label."""
 _LINE = ("model", "variant", "task", "suite", "language", "source")
 COLUMNS = (*_LINE, "seed", "metric", "label", "value", "support", "key", "failed")
 """value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of
@@ -52,42 +56,61 @@ def tidy(
     sources: keep only these. Raises StoreError where a record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
+    filters = (tasks, suites, models, sources)
     for group in results.groups:
         info = results.infos[group.task]
-        wanted = (
-            (group.task, tasks),
-            (info.suite, suites),
-            (group.model, models),
-            (group.source, sources),
-        )
-        if any(allowed is not None and value not in allowed for value, allowed in wanted):
+        values = (group.task, info.suite, group.model, group.source)
+        if not _passes(values, filters):
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
         failed = group.failed(headline)
-        for i, brief in enumerate(group.briefs):
-            scores: list[tuple[str, str, float, int | None]] = [
-                (m, "", v, None) for m, v in brief.scores.items()
-            ]
-            for label, of_label in group.records[i].per_label.items() if labels else ():
-                measured = [m for m in ("precision", "recall", "f1") if m in of_label]
-                scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
-            record = group.records[i] if probabilities else None
-            if record is not None and (kind := get_kind(record.task.type)).counted:
-                documents = (
-                    run_documents(record, data_dir, (specs or {}).get(group.task))
-                    if record.redacted
-                    else None
-                )
-                stored = group.store.load_predictions(record, documents)
-                scores += [
-                    (m, "", v, None)
-                    for m, v in probabilistic(kind, record.task.labels, *stored).items()
-                ]
+        for run, brief in enumerate(group.briefs):
+            scores = _of_all_labels(brief.scores)
+            if labels:
+                scores += _of_each_label(group.records[run])
+            if probabilities:
+                spec = (specs or {}).get(group.task)
+                scores += _of_probabilities(group, group.records[run], data_dir, spec)
             for metric, label, value, support in scores:
-                cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
+                cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[run])
                 rows.append(dict(zip(COLUMNS, cells, strict=True)))
     return rows
+
+
+def _passes(values: Sequence[str], filters: Sequence[Collection[str] | None]) -> bool:
+    """Whether each value is one that its filter allows; None allows all."""
+    for value, allowed in zip(values, filters, strict=True):
+        if allowed is not None and value not in allowed:
+            return False
+    return True
+
+
+def _of_all_labels(scores: Mapping[str, float]) -> list[Measured]:
+    return [(metric, "", value, None) for metric, value in scores.items()]
+
+
+def _of_each_label(record: RunRecord) -> list[Measured]:
+    """Precision, recall and F1 of each label, as far as the record has them."""
+    scores: list[Measured] = []
+    for label, measured in record.per_label.items():
+        for metric in ("precision", "recall", "f1"):
+            if metric in measured:
+                scores.append((metric, label, measured[metric], int(measured["support"])))
+    return scores
+
+
+def _of_probabilities(
+    group: RunGroup, record: RunRecord, data_dir: str | Path | None, spec: str | Path | None
+) -> list[Measured]:
+    """How good the run's stored probabilities are; none where its kind has no counts."""
+    kind = get_kind(record.task.type)
+    if not kind.counted:
+        return []
+    # only a redacted record lacks the gold, and needs it from the data
+    documents = run_documents(record, data_dir, spec) if record.redacted else None
+    gold, predictions = group.store.load_predictions(record, documents)
+    return _of_all_labels(probabilistic(kind, record.task.labels, gold, predictions))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

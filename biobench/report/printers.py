@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from textwrap import shorten
 from typing import Any, Literal, get_args
 
 from rich import box
@@ -40,8 +39,6 @@ FILE_WIDTH = 240
 """Columns of a table that goes to a file or pipe: wide enough for a suite."""
 MOST_NOTES = 3
 """Remarks on runs that stand below a table in full unless all are asked for."""
-LONGEST_NOTE = 160
-"""Characters of such a remark."""
 _SECTIONS = {
     "run": "your runs",
     "frozen": "frozen encoders, a probe each",
@@ -275,11 +272,10 @@ def _without_middle(word: str) -> str:
 
 def _few(notes: Sequence[str]) -> Iterator[str]:
     """The first notes on runs, and a line that counts the others."""
-    runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))][
-        :MOST_NOTES
-    ]
-    yield from (shorten(note, LONGEST_NOTE, placeholder=" …") for note in runs)
-    if rest := len(notes) - len(runs):
+    on_runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))]
+    shown = on_runs[:MOST_NOTES]
+    yield from shown
+    if rest := len(notes) - len(shown):
         yield f"{rest} more remark{'s' if rest > 1 else ''}: `biobench report --notes`"
 
 

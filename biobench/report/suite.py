@@ -5,7 +5,7 @@ published for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from biobench.data.catalog import load_task
@@ -19,6 +19,7 @@ from biobench.report.literature.published import (
     published_folder,
 )
 from biobench.report.results import Results
+from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from biobench.schema.suite import Member, SuiteSpec
@@ -44,21 +45,13 @@ def build_suite(
     averages, _ = suite_averages(rows, means_over, incomplete=incomplete)
     notes = [line for row in rows for line in row.notes]
     notes += [text for source, _, text in everything.remarks if source != "published"]
-    for member in suite.tasks:
-        if member.needs is not None:
-            notes.append(f"{member.name} cannot be run: {member.needs}")
-        if member.differs is not None:
-            notes.append(f"{member.name} is not quite the suite's: {member.differs}")
+    notes += _member_notes(suite)
     for mean in averages:
-        of_line = [row for row in rows if row.line == mean.line]
-        ours = float(
-            task_weights([seen.infos[row.task].corpus for row in of_line])
-            @ [row.mean for row in of_line]
+        over_corpora = _mean_over_corpora([row for row in rows if row.line == mean.line], seen)
+        notes.append(
+            f"{mean.model}: {suite.name or suite.id} average {100 * mean.mean:.2f}; over corpora "
+            f"{100 * over_corpora:.2f}"
         )
-        words = (
-            f"{suite.name or suite.id} average {100 * mean.mean:.2f}; over corpora {100 * ours:.2f}"
-        )
-        notes.append(f"{mean.model}: {words}")
     infos = {
         members[task].name: replace(info, id=members[task].name)
         for task, info in seen.infos.items()
@@ -74,6 +67,23 @@ def build_suite(
         title=suite.name or suite.id,
         findings=results.findings,
     )
+
+
+def _member_notes(suite: SuiteSpec) -> list[str]:
+    """What cannot be run of the suite, and what is not quite as it is there."""
+    notes = []
+    for member in suite.tasks:
+        if member.needs is not None:
+            notes.append(f"{member.name} cannot be run: {member.needs}")
+        if member.differs is not None:
+            notes.append(f"{member.name} is not quite the suite's: {member.differs}")
+    return notes
+
+
+def _mean_over_corpora(rows: Sequence[Row], results: Results) -> float:
+    """The mean of one line's scores (0-1) in which each corpus counts once."""
+    weights = task_weights([results.infos[row.task].corpus for row in rows])
+    return float(weights @ [row.mean for row in rows])
 
 
 def cluster(suite: SuiteSpec, member: Member) -> str:

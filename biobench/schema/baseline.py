@@ -24,6 +24,13 @@ documents. The second is no baseline of an encoder, which sees neither: reports 
 """
 
 
+AFTER_FAILED_GATE = (
+    "if the test split is too small, fetch all of it or add documents; if its text is not meant to "
+    "tell the labels, declare `gate: {expect: chance}` in the spec"
+)
+"""What a user can do after a verdict that refuses the runs."""
+
+
 class PolicyScores(Strict):
     """One policy's scores on the full test split."""
 

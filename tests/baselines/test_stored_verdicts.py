@@ -14,7 +14,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import StoreError
 from biobench.report.frame import build
-from biobench.report.results import fingerprint
+from biobench.report.results import fingerprint, load
 from biobench.runs.api import run
 from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.document import TaskData
@@ -173,5 +173,14 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     assert Path(row["predictions"]).is_file()
     report = build(results, tasks=["shuffled"])
     assert {r.source for r in report.rows} == {"baseline", "oracle"}
-    why = "shuffled fails its gate, so its runs are neither shown nor averaged: "
-    assert any(note.startswith(why) for note in report.notes)
+    why = "shuffled fails its gate, so its runs (1) are neither shown nor averaged: "
+    assert report.notes[0].startswith(why)
+    assert report.notes[0].endswith("declare `gate: {expect: chance}` in the spec")
+    dry = CliRunner().invoke(
+        app, ["run", str(model), "--task", str(spec), *fast, *folders, "--dry-run"]
+    )
+    assert "shuffled fails its gate, reports will not rank it: " in dry.stderr
+    (named,) = {refusal.group.model for refusal in load(results).refusals}
+    mistakes = CliRunner().invoke(app, ["errors", named, "--task", str(spec), *folders])
+    assert mistakes.exit_code == 0, mistakes.output
+    assert "shuffled fails its gate, reports leave this run out: " in mistakes.stdout

@@ -5,13 +5,14 @@ data.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import load_task, spec_paths
 from biobench.errors import BioBenchError, UsageError
+from biobench.report.baselines import Refusal
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import (
     KINDS,
@@ -32,8 +33,9 @@ from biobench.report.printers import grid, html_page, html_table
 from biobench.report.rescore import RunTextReader, run_data
 from biobench.report.results import Results
 from biobench.report.slices import slice_part
-from biobench.schema.document import Prediction, Span
+from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
+from biobench.schema.record import RunRecord
 from biobench.score.counting import Item
 from biobench.score.slices import Part
 
@@ -58,6 +60,8 @@ class Mistakes:
     identifying: bool = False
     """Whether the mentions identify people (tag `deidentification`), so that one missed is a leak.
     """
+    failed_gate: str = ""
+    """Why reports leave the run out; empty where they do not."""
 
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
@@ -91,6 +95,7 @@ def read_mistakes(
     """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed
     unless one is named.
 
+    Also of a run that reports leave out because its task fails its gate: mistakes may tell why.
     Texts come from the data below `data_dir`, where they are those of the run; data under an
     agreement stays without. slice: only mentions and labels of this part of the gold
     (`score.slices.SLICES`), which needs the data. Raises UsageError where there is no such run or
@@ -100,47 +105,23 @@ def read_mistakes(
     is_file = task.endswith((".yaml", ".yml"))
     name = load_task(task).spec.id if is_file else task
     group = _group(results, model, name)
-    record = group.records[0]
-    if seed is not None:
-        records = [r for r in group.records if r.seed == seed]
-        if not records:
-            raise UsageError(
-                f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}"
-            )
-        record = records[0]
+    record = _run_of_seed(group, seed)
     if is_numeric(record.task.type):
         hint = (
             "`biobench report` has its correlation; the predicted numbers are in the stored "
             "predictions"
         )
         raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
-    documents, why = None, ""
-    try:
-        documents = run_data(record, data_dir, task).test
-        if load_task(task, record.overrides).spec.access == "agreement":
-            why = "no text: the data is under an agreement"
-    except BioBenchError as error:
-        why = f"no text: {error}; {error.hint}"
+    documents, no_text = _documents_of(record, data_dir, task)
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
-        # of rankings the first answer alone, and of several right ones the one that it is, else the
-        # first
-        first = {p.document: p.labels[:1] for p in predictions}
-        gold = [
-            replace(
-                d, labels=tuple(x for x in first.get(d.id, ()) if x in d.labels) or d.labels[:1]
-            )
-            for d in gold
-        ]
-        predictions = [Prediction(document, labels=labels) for document, labels in first.items()]
+        gold, predictions = _top_answers(gold, predictions)
     judged = judge(gold, predictions)
     if slice is not None:
         part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
         judged = judged_on(judged, part)
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
-    identifying = slice is None and (is_file or name in spec_paths())
-    if identifying:
-        identifying = "deidentification" in load_task(task).spec.tags
+    identifying = slice is None and _identifies(task)
     return Mistakes(
         model=group.model,
         task=name,
@@ -148,9 +129,64 @@ def read_mistakes(
         seeds=group.seeds,
         judged=tuple(judged),
         texts=texts,
-        no_text=why,
+        no_text=no_text,
         identifying=identifying,
+        failed_gate=_failed_gate(group, results.refusals),
     )
+
+
+def _identifies(task: str) -> bool:
+    """Whether the task's mentions identify people; a task that is not at hand says nothing."""
+    if not task.endswith((".yaml", ".yml")) and task not in spec_paths():
+        return False
+    return "deidentification" in load_task(task).spec.tags
+
+
+def _run_of_seed(group: RunGroup, seed: int | None) -> RunRecord:
+    """The run of this seed (None: the first stored). Raises UsageError where there is none."""
+    if seed is None:
+        return group.records[0]
+    for record in group.records:
+        if record.seed == seed:
+            return record
+    stored = ", ".join(map(str, group.seeds))
+    raise UsageError(f"no run with seed {seed}", hint=f"stored: {stored}")
+
+
+def _documents_of(
+    record: RunRecord, data_dir: str | Path | None, task: str
+) -> tuple[Sequence[Document] | None, str]:
+    """The run's test documents (None where they are not at hand), and why no text may be shown."""
+    documents: Sequence[Document] | None = None
+    try:
+        documents = run_data(record, data_dir, task).test
+        if load_task(task, record.overrides).spec.access == "agreement":
+            return documents, "no text: the data is under an agreement"
+    except BioBenchError as error:
+        return documents, f"no text: {error}; {error.hint}"
+    return documents, ""
+
+
+def _top_answers(
+    gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> tuple[list[Document], list[Prediction]]:
+    """Of a ranking the top answer alone, and of several right ones that one, else the first."""
+    answers = {prediction.document: prediction.labels[:1] for prediction in predictions}
+    single_gold = []
+    for document in gold:
+        right = [label for label in answers.get(document.id, ()) if label in document.labels]
+        single_gold.append(replace(document, labels=tuple(right) or document.labels[:1]))
+    top = [Prediction(document, labels=labels) for document, labels in answers.items()]
+    return single_gold, top
+
+
+def _failed_gate(group: RunGroup, refusals: Sequence[Refusal]) -> str:
+    """Why reports leave these runs out; empty where they do not."""
+    for refusal in refusals:
+        if refusal.group == group:
+            reasons = "; ".join(refusal.reasons)
+            return f"{group.task} fails its gate, reports leave this run out: {reasons}"
+    return ""
 
 
 def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocument]:
@@ -175,7 +211,10 @@ def _item(mark: Mark) -> Item:
 
 
 def _group(results: Results, model: str, task: str) -> RunGroup:
-    entrant = find_entrants([model], results)[0]
+    # mistakes are wanted most where the gate fails, so its refusals of this task count here
+    refused = [refusal.group for refusal in results.refusals if refusal.group.task == task]
+    stored = replace(results, groups=(*results.groups, *refused), cells={})
+    entrant = find_entrants([model], stored)[0]
     groups = entrant.groups.get(task, ())
     if not groups:
         hint = (
@@ -209,6 +248,8 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
     mistakes in context.
     """
     lines = [_title(mistakes)]
+    if mistakes.failed_gate:
+        lines.append(plain(mistakes.failed_gate))
     for _, head, rows in _tables(mistakes):
         lines += [
             "",
@@ -216,25 +257,31 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
         ]
     lines += ["", *([mistakes.no_text] if mistakes.no_text else [])]
     chosen = selected(mistakes, kinds, label)
-    for one in chosen[:limit]:
-        text, labels = mistakes.texts.get(one.document.id, ""), only_labels(one)
-        lines.append(plain(one.document.id))
-        if text and not any(
-            side.end for mark in one.marks for side in (mark.gold, mark.predicted) if side
-        ):
-            lines.append(f"  {plain(' '.join(text.split()))}")
-        if labels is not None and labels[0] != labels[1]:
-            lines.append(f"  gold {plain(labels[0])}, predicted {plain(labels[1])}")
-        else:
-            lines += [
-                f"  {NAMES[mark.kind]}: {_described(mark, text)}"
-                for mark in _marks(one, kinds, label)
-            ]
+    for judged in chosen[:limit]:
+        text = mistakes.texts.get(judged.document.id, "")
+        lines += _document_lines(judged, text, _marks(judged, kinds, label))
     if len(chosen) > limit:
         lines.append(
             f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE"
         )
     return "\n".join(lines) + "\n"
+
+
+def _document_lines(
+    judged: JudgedDocument, text: str, chosen_marks: Sequence[Mark]
+) -> Iterator[str]:
+    """The document's id, its text where labels are of the whole of it, and its mistakes."""
+    yield plain(judged.document.id)
+    sides = [side for mark in judged.marks for side in (mark.gold, mark.predicted) if side]
+    has_mentions = any(side.end for side in sides)
+    if text and not has_mentions:
+        yield f"  {plain(' '.join(text.split()))}"
+    labels = only_labels(judged)
+    if labels is not None and labels[0] != labels[1]:
+        yield f"  gold {plain(labels[0])}, predicted {plain(labels[1])}"
+        return
+    for mark in chosen_marks:
+        yield f"  {NAMES[mark.kind]}: {_described(mark, text)}"
 
 
 def _title(mistakes: Mistakes) -> str:
@@ -329,7 +376,9 @@ def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str
     escaped.
     """
     parts = [html_table(*table) for table in _tables(mistakes)]
-    parts.append(f"<p>{words(mistakes.no_text, for_html)}</p>\n" if mistakes.no_text else "")
+    for remark in (mistakes.failed_gate, mistakes.no_text):
+        if remark:
+            parts.append(f"<p>{words(remark, for_html)}</p>\n")
     chosen = selected(mistakes, kinds, label)
     parts.append(f"<h2>{len(chosen)} documents</h2>\n")
     parts += [f"{to_html(one, mistakes.texts.get(one.document.id, ''))}\n" for one in chosen]
