@@ -20,8 +20,8 @@ from torch import nn
 from biobench.core.files import writing
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
-from biobench.models.encoder import padded_inputs
 from biobench.models.heads import LinearHead
+from biobench.models.inputs import padded_inputs
 from biobench.models.loading import Checkpoint, load_tokenizer
 from biobench.models.stored_head import HEAD_ABOUT, HEAD_FILE
 

@@ -33,7 +33,8 @@ from biobench.finetune.network import (
     threshold_of,
 )
 from biobench.finetune.prepare import Prepared
-from biobench.models.encoder import Attention, padded_inputs
+from biobench.models.encoder import Attention
+from biobench.models.inputs import padded_inputs
 from biobench.models.loading import Checkpoint
 from biobench.models.stored_head import HEAD_FILE, StoredHead
 from biobench.models.weights import load_base

@@ -30,14 +30,13 @@ def draws(count: int) -> Tensor:
     return words.view(torch.int16)[:count]
 
 
-def signs(count: int, rate: float) -> Tensor:
-    """(count,) bf16: 1 for an element that is kept, -1 for one that is dropped.
+def signs(random: Tensor, rate: float) -> Tensor:
+    """bf16, as many as the `draws`: 1 for an element that is kept, -1 for one that is dropped.
 
     A comparison gives bool, and what turns bool into numbers is not vectorised: the sign bit is
-    used instead.
+    used instead. The draws are overwritten.
     """
     least, _ = threshold(rate)
-    random = draws(count)
     # Cut on the side where the answer is one, so that the difference from `least` fits 16 bits.
     random = random.clamp_(max=-1) if least < 0 else random.clamp_(min=-1)
     return random.sub_(least).bitwise_and_(_SIGN).bitwise_or_(_ONE).view(torch.bfloat16)
@@ -45,31 +44,36 @@ def signs(count: int, rate: float) -> Tensor:
 
 class _Scaled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, rate: float) -> Tensor:
+    def forward(ctx: Any, states: Tensor, random: Tensor, rate: float) -> Tensor:
         kept = (
-            signs(states.numel(), rate)
-            .relu_()
-            .view(states.shape)
-            .to(states.dtype)
-            .mul_(threshold(rate)[1])
+            signs(random, rate).relu_().view(states.shape).to(states.dtype).mul_(threshold(rate)[1])
         )
         ctx.save_for_backward(kept)
         return states * kept
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (kept,) = ctx.saved_tensors
-        return gradient * kept, None
+        return gradient * kept, None, None
 
 
 class Dropout(nn.Dropout):
     """`nn.Dropout` with the cheaper draws where the states are on a CPU."""
 
+    drawn: tuple[Tensor, int] | None = None
+    """Which rows of how many the states are, where draws are made for all; None: they are all."""
+
     def forward(self, states: Tensor) -> Tensor:
         """Any shape in, the same out."""
         if not self.training or not 0.0 < self.p < 1.0 or states.device.type != "cpu":
             return super().forward(states)
-        dropped: Tensor = _Scaled.apply(states, self.p)  # type: ignore[no-untyped-call]
+        if self.drawn is None:
+            random = draws(states.numel())
+        else:
+            rows, of_all = self.drawn
+            width = states.shape[-1]
+            random = draws(of_all * width).view(of_all, width).index_select(0, rows).view(-1)
+        dropped: Tensor = _Scaled.apply(states, random, self.p)  # type: ignore[no-untyped-call]
         return dropped
 
 

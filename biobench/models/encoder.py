@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -26,14 +25,11 @@ from biobench.core.machine import to_device
 from biobench.core.text import first_line
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
+from biobench.models.inputs import BUCKETS, Ints, filling, packed_inputs, padded_inputs
+from biobench.models.last_layer import LastLayer, find_last_layer
 
-Ints = NDArray[np.int64]
 Attention = Literal["packed", "padded", "alone"]
 
-BUCKETS = tuple(-(-round(512 * 1.5**k) // 64) * 64 for k in range(13))
-"""Numbers of tokens that compiled layers are given: 512 to 66,432, each at most 1.5 times the last
-one.
-"""
 COMPILED, PLAIN = "compiled layers", "plain layers"
 _LONGEST = 1024
 """Tokens of a document up to which a padded batch is compiled; plain layers compute longer ones in
@@ -81,6 +77,8 @@ class Encoder(nn.Module):
         """Whether layers are compiled in training; see `compile_layers`."""
         self.plain: str | None = None
         """Accelerators: why layers are not compiled."""
+        self.last_layer: LastLayer | None = None
+        """Packed models whose last layer can leave out tokens that a head does not read."""
         self.warned: set[str] = set()
         """Of what the user was warned: `slow_parts`."""
         # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on
@@ -99,16 +97,22 @@ class Encoder(nn.Module):
         """Where the weights are."""
         return next(self.model.parameters()).device
 
-    def forward(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
+    def forward(
+        self,
+        sequences: Sequence[Ints],
+        types: Sequence[Ints] | None = None,
+        read: Tensor | None = None,
+    ) -> Tensor:
         """hidden: (sum of lengths, width).
 
         types: token types of each sequence (empty: all 0); only encoders that were built with
-        several read them.
+        several read them. read: the rows of hidden that are asked for,
+        ascending; the others may be 0.
         """
         if types is not None:
             types = self._types(sequences, types)
         if self.attention == "packed":
-            return self._packed(sequences, self.position_offset, types)
+            return self._packed(sequences, self.position_offset, types, read)
         return (
             self._padded(sequences, types)
             if self.attention == "padded"
@@ -244,35 +248,49 @@ class Encoder(nn.Module):
         ]
 
     def _packed(
-        self, sequences: Sequence[Ints], offset: int, types: Sequence[Ints] | None = None
+        self,
+        sequences: Sequence[Ints],
+        offset: int,
+        types: Sequence[Ints] | None = None,
+        read: Tensor | None = None,
     ) -> Tensor:
         real, longest = sum(len(s) for s in sequences), max(len(s) for s in sequences)
         compiled = self._compiled(real, longest)
         if compiled:
-            added = self._padding(real, longest)
+            added = filling(real, longest, self.pad_id)
             types = None if types is None else [*types, *(np.zeros_like(s) for s in added)]
             sequences = [*sequences, *added]
-        lengths = [len(s) for s in sequences]
-        place = np.concatenate([np.arange(offset, offset + n) for n in lengths])
-        ids, positions = (
-            to_device(x[None], self.device) for x in (np.concatenate(sequences), place)
-        )
-        more = (
-            {}
-            if types is None
-            else {"token_type_ids": to_device(np.concatenate(types)[None], self.device)}
-        )
-        layout = Layout(lengths, self.device, self.kernels, compiled=compiled)
+        layout = Layout([len(s) for s in sequences], self.device, self.kernels, compiled=compiled)
         if compiled:
             layout.ready(gathered=GATHERED in self.paths)
             self.paths[COMPILED] = ""
-        plain = not compiled and (self.compiles or self.plain is not None)
-        with packed(layout), torch.compiler.set_stance("force_eager") if plain else nullcontext():
-            states = _states(self.model(input_ids=ids, position_ids=positions, **more))
+        with packed(layout), self._stance(compiled=compiled), self._reading(read):
+            states = self._states(packed_inputs(sequences, types, offset))
         if self.model.training:
             self.paths.update(layout.paths)
         rows = states.view(-1, states.shape[-1])
         return rows[:real] if compiled else rows
+
+    def _states(self, inputs: dict[str, Ints]) -> Tensor:
+        """(rows, tokens, width) of what the model gives; code of one's own may give a plain
+        tuple.
+        """
+        output = self.model(**{name: to_device(x, self.device) for name, x in inputs.items()})
+        states: Tensor = output[0] if isinstance(output, tuple) else output.last_hidden_state
+        return states
+
+    def _stance(self, *, compiled: bool) -> AbstractContextManager[Any]:
+        """Plain layers where some batches are compiled and this one is not."""
+        if compiled or not (self.compiles or self.plain is not None):
+            return nullcontext()
+        eager: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+        return eager
+
+    def _reading(self, read: Tensor | None) -> AbstractContextManager[None]:
+        """The last layer for these rows alone, where it can leave out the others."""
+        if read is None or self.last_layer is None:
+            return nullcontext()
+        return self.last_layer.only(read)
 
     def _compiled(self, tokens: int, longest: int) -> bool:
         """Whether compiled layers compute this batch."""
@@ -281,13 +299,6 @@ class Encoder(nn.Module):
             known and tokens < BUCKETS[-1] and (GATHERED not in self.paths or longest <= _LONGEST)
         )
 
-    def _padding(self, tokens: int, longest: int) -> list[Ints]:
-        """Documents of padding, none longer than `longest`, that fill a batch up to its bucket; one
-        at least.
-        """
-        left = next(size for size in BUCKETS if size > tokens) - tokens
-        return [np.full(min(longest, left - at), self.pad_id) for at in range(0, left, longest)]
-
     def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         inputs = padded_inputs(sequences, types, self.pad_id)
         if self.global_first:
@@ -295,8 +306,7 @@ class Encoder(nn.Module):
             seen_by_all[:, 0] = 1
             inputs["global_attention_mask"] = seen_by_all
         rows = to_device(inputs["attention_mask"].reshape(-1).nonzero()[0], self.device)
-        arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
-        return _states(self.model(**arrays)).flatten(0, 1)[rows]
+        return self._states(inputs).flatten(0, 1)[rows]
 
     def _alone(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         """As `_padded`, those of one length at a time, so that nothing is padded."""
@@ -322,6 +332,8 @@ class Encoder(nn.Module):
             padded = self._padded(sequences).float()
             self.width = padded.shape[-1]
             self._prove_packed(sequences, padded)
+            if self.attention == "packed":
+                self._prove_last_layer(sequences)
             if self.attention == "padded":
                 wanted = self._alone(sequences).float()
                 error = (padded - wanted).abs().max()
@@ -347,6 +359,16 @@ class Encoder(nn.Module):
                     break
             else:
                 model.set_attn_implementation(before)
+
+    def _prove_last_layer(self, sequences: Sequence[Ints]) -> None:
+        """Leave out tokens in the last layer if those that are read keep their states."""
+        exact = self._packed(sequences, self.position_offset)
+        read = torch.arange(0, len(exact), 2, device=self.device)
+        self.last_layer = find_last_layer(self.model)
+        states = self._packed(sequences, self.position_offset, read=read)
+        error = (states[read] - exact[read]).abs().max()
+        if not error <= _PROOF_TOLERANCE * exact.std():
+            self.last_layer = None
 
     def _probes(self) -> list[Ints]:
         """Three sequences, the first of which reaches beyond any local window that is named."""
@@ -375,25 +397,3 @@ class Encoder(nn.Module):
             return length
         pad = getattr(config, "pad_token_id", None)
         return max(2, min(length, limit - (pad if isinstance(pad, int) else 0) - 1))
-
-
-def _states(output: Any) -> Tensor:
-    """(rows, tokens, width) of what a model gives; code of one's own may give a plain tuple."""
-    states: Tensor = output[0] if isinstance(output, tuple) else output.last_hidden_state
-    return states
-
-
-def padded_inputs(
-    sequences: Sequence[Ints], types: Sequence[Ints] | None, pad_id: int
-) -> dict[str, Ints]:
-    """(sequences, longest) arrays as the library's models take them; token types where one is not
-    0.
-    """
-    ids = np.full((len(sequences), max(len(s) for s in sequences)), pad_id, dtype=np.int64)
-    mask, segments = np.zeros_like(ids), np.zeros_like(ids)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)], mask[row, : len(sequence)] = sequence, 1
-        if types is not None:
-            segments[row, : len(types[row])] = types[row]
-    inputs = {"input_ids": ids, "attention_mask": mask}
-    return {**inputs, "token_type_ids": segments} if segments.any() else inputs

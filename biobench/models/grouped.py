@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from biobench.models.dropout import signs, threshold
+from biobench.models.dropout import draws, signs, threshold
 
 GROWTH = 4 / 3
 """Longest over shortest document of a group, at most."""
@@ -182,7 +182,8 @@ class _Attention(torch.autograd.Function):
     ) -> Tensor:
         padded = [groups.blocks(x) for x in (q, k, v)]
         scale = threshold(dropout)[1]
-        kept = signs(sum(g.count * groups.heads * g.length**2 for g in groups.groups), dropout)
+        count = sum(g.count * groups.heads * g.length**2 for g in groups.groups)
+        kept = signs(draws(count), dropout)
         out = torch.empty_like(padded[2])
         signed: list[Tensor] = []
         used = 0

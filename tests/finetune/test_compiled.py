@@ -23,7 +23,8 @@ from biobench.finetune.engine import finetune, new_network
 from biobench.finetune.loop import Run
 from biobench.finetune.network import Network
 from biobench.models import attention
-from biobench.models.encoder import BUCKETS, COMPILED, PLAIN, Encoder
+from biobench.models.encoder import COMPILED, PLAIN, Encoder
+from biobench.models.inputs import BUCKETS, filling
 from tests.helpers.kernels import torch_kernel_on_cpu
 
 NO_KERNEL = "no variable-length kernel computes this model"
@@ -103,7 +104,7 @@ def test_a_bucket_is_filled_by_documents_that_are_no_longer_than_the_real_ones(m
     encoder = made("bert", (), "demo_ner")[0].encoder
     assert all(a < b <= 1.57 * a for a, b in pairwise(BUCKETS))
     for tokens, sizes in ((500, [10, 2]), (511, [1]), (512, [*[10] * 25, 6])):
-        assert [len(d) for d in encoder._padding(tokens, 10)] == sizes
+        assert [len(d) for d in filling(tokens, 10, encoder.pad_id)] == sizes
     encoder.compiles = True
     encoder.train()
     assert not encoder._compiled(100, 10), "the first batch notes what computes attention"

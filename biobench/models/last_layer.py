@@ -1,0 +1,65 @@
+"""The last layer, computed only for the tokens that a head reads.
+
+Every token is a key of the last attention, so that is computed for all. What follows it treats
+each token alone and is left out where nobody reads the state. Dropout draws for all tokens, so a
+seed's random numbers stay what they are without this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from biobench.models.dropout import Dropout
+from biobench.models.grouped import Gather
+
+AFTER_ATTENTION = "attention.output"
+"""The part of a layer of BERT's kind from which on each token stands alone."""
+
+
+class LastLayer:
+    """The last layer of a model, which can leave out tokens. Outside of `only` it is untouched."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        """layer: of BERT's kind (see `find_last_layer`)."""
+        self.layer = layer
+        self.dropouts = [m for m in layer.modules() if isinstance(m, Dropout)]
+
+    @contextmanager
+    def only(self, rows: Tensor) -> Iterator[None]:
+        """Meanwhile the states of a packed row are those of `rows` (ascending), and 0 elsewhere."""
+        tokens = 0
+
+        def choose(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            """inputs: (1, tokens, width) each."""
+            nonlocal tokens
+            tokens = inputs[0].shape[1]
+            for dropout in self.dropouts:
+                dropout.drawn = rows, tokens
+            return tuple(Gather.apply(x[0], rows)[None] for x in inputs)  # type: ignore[no-untyped-call]
+
+        def spread(_: nn.Module, __: Any, states: Tensor) -> Tensor:
+            return states.new_zeros(1, tokens, states.shape[-1]).index_copy(1, rows, states)
+
+        rest = self.layer.get_submodule(AFTER_ATTENTION)
+        hooks = [rest.register_forward_pre_hook(choose), self.layer.register_forward_hook(spread)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+            for dropout in self.dropouts:
+                dropout.drawn = None
+
+
+def find_last_layer(model: nn.Module) -> LastLayer | None:
+    """The last layer of a model of BERT's kind; None for others."""
+    lists = [m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) > 0]
+    if not lists:
+        return None
+    layer = max(lists, key=len)[-1]
+    parts = {name for name, _ in layer.named_modules()}
+    return LastLayer(layer) if AFTER_ATTENTION in parts else None
