@@ -46,8 +46,32 @@ def test_images_are_of_a_version_and_pip_is_pinned(file: Steps) -> None:
     for rest in of(file, "FROM"):
         image = re.sub(r"\$\{(\w+)\}", lambda match: arguments[match[1]], rest).partition(" AS ")[0]
         assert image in stages or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", image), image
-    for command in re.findall(r"pip (?:install|wheel) [^&]*", " & ".join(of(file, "RUN"))):
+    for command in re.findall(r"pip (?:install|wheel) [^&;]*", " & ".join(of(file, "RUN"))):
         assert "--no-deps" in command or "-c /wheels/constraints.txt" in command, command
+
+
+def locked(name: str) -> dict[str, list[str]]:
+    """`package==version` to its hashes."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    packages = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)
+    return {
+        package.split()[0]: sorted(re.findall(r"--hash=\S+", package))
+        for package in packages
+        if "==" in package.partition("\n")[0] and not package.startswith("#")
+    }
+
+
+def test_images_install_files_by_hashes_of_the_lock_file() -> None:
+    everything = locked("requirements.lock")
+    run, board = locked(".ci/locks/run.txt"), locked(".ci/locks/board.txt")
+    assert run.items() <= everything.items()
+    assert board.items() <= everything.items()
+    assert all(everything.values())
+    text = (ROOT / "leaderboard" / "Containerfile").read_text(encoding="utf-8")
+    (names,) = re.findall(r"^        (altair .*);", text, flags=re.MULTILINE)
+    of_board = {package.partition("==")[0] for package in board}
+    assert {name.lower().replace("_", "-") for name in names.split()} <= of_board
+    assert not {"torch", "transformers"} & of_board
 
 
 def test_what_is_copied_is_tracked_and_enough_for_a_wheel(file: Steps) -> None:
