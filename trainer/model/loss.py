@@ -53,17 +53,42 @@ def chunk_loss(
     return total, grad.to(kind), grad.sum(0) if biased else None
 
 
+def fused_chunk_loss(
+    total: Tensor, logits: Tensor, want: Tensor, gradients: bool, biased: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """`chunk_loss` as a compiler fuses it: every product is of single elements, so that no float32
+    copy of the logits is written. The target is told by comparison, since a scatter writes one.
+    """
+    present = want != IGNORE
+    index = want.clamp_min(0)[:, None]
+    picked = logits.gather(1, index).float()
+    wide = logits.float()
+    largest = wide.amax(dim=1, keepdim=True)
+    sums = (wide - largest).exp().sum(dim=1, keepdim=True)
+    total = total + ((sums.log() + largest - picked)[:, 0] * present).sum()
+    if not gradients:
+        return total, None, None
+    counts = present[:, None].float()
+    is_wanted = torch.arange(logits.shape[1], device=logits.device) == index
+    scaled = (wide - largest).exp() * (counts / sums)
+    grad = (scaled - counts * is_wanted).to(logits.dtype)
+    if not biased:
+        return total, grad, None
+    # Summed anew from the logits: the sum over rows of `grad` would have it written in float32.
+    wanted = torch.zeros(logits.shape[1], device=logits.device)
+    wanted = wanted.scatter_add(0, index[:, 0], counts[:, 0])
+    return total, grad, ((wide - largest).exp() * (counts / sums)).sum(0) - wanted
+
+
 BACKEND = "inductor"
 """What compiles a chunk's loss; ``eager`` traces alone."""
 
 
 @lru_cache(maxsize=1)
 def compiled_chunk() -> Callable[..., tuple[Tensor, Tensor | None, Tensor | None]]:
-    """`chunk_loss` as a few kernels that read and write the logits once each, in place of a dozen
-    that do.
-    """
+    """`fused_chunk_loss` as a few kernels, in place of a dozen that read and write the logits."""
     compiled: Callable[..., tuple[Tensor, Tensor | None, Tensor | None]] = torch.compile(
-        chunk_loss, backend=BACKEND
+        fused_chunk_loss, backend=BACKEND
     )
     return compiled
 
