@@ -65,6 +65,8 @@ def both_orders(results: Path, *names: str, **options: object) -> Comparison:
     turned = compare(*reversed(names), results_dir=results, **options)
     assert held.verdict == turned.verdict
     assert held.notes == turned.notes
+    if len(names) == 2:
+        assert held.text() == turned.text(), "the tables have the sign of the words"
     return held
 
 
@@ -237,6 +239,10 @@ def test_ranks_are_corrected_for_all_pairs_whatever_a_plan_declares(tmp_path: Pa
     declared = next(pair for pair in planned.pairs if not pair.exploratory)
     assert declared.here.p_corrected < held.pairs[0].here.p_corrected
     assert planned.ranking == held.ranking
+    assert (
+        "1 of 1 declared pairs on these tasks, corrected for these alone; 1 of 5 other pairs on "
+        "these tasks, corrected for all; possible ranks on these tasks, corrected for all 6 pairs:"
+    ) in planned.verdict[-1]
     assert replace(declared, verdict=held.pairs[0].verdict) != held.pairs[0]
 
 
