@@ -41,9 +41,8 @@ class Status:
             )
         if self.access != "open":
             return f"{self.task}: needs your {self.access}"
-        return f"{self.task}: missing" + (
-            f", biobench data fetch {self.task}" if self.fetch else ", by hand"
-        )
+        # the first step fetches into the folder that was asked about
+        return f"{self.task}: missing, {self.steps[0] if self.fetch else 'by hand'}"
 
 
 def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
