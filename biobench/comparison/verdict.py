@@ -173,6 +173,9 @@ def beyond_clause(pair: PairResult) -> str:
     if pair.beyond is None:
         return "Not tested for other tasks like these: one corpus"
     word = pair.verdict.beyond.capitalize()
+    if pair.beyond.interval.half_width >= 1:
+        # an interval wider than all scores there are: two corpora that differ
+        return f"{word} for other tasks like these: too few corpora"
     return f"{word} for other tasks like these ({ends(pair, pair.beyond.interval)})"
 
 

@@ -204,6 +204,14 @@ def test_on_a_needle_what_looks_at_the_text_is_chance_too(tmp_path: Path) -> Non
     assert no_skill([needle])["needle_fr", "accuracy"] == 0.6
 
 
+def test_two_corpora_that_differ_leave_other_tasks_without_an_interval(tmp_path: Path) -> None:
+    for task, qualities in {"gad": (0.9, 0.2), "hoc": (0.9, 0.7)}.items():
+        for model, quality in zip("ab", qualities, strict=True):
+            save_runs(tmp_path, model, (task,), quality, (1, 2, 3), count=200)
+    held = both_orders(tmp_path, "a", "b")
+    assert held.verdict[0].endswith("Not shown for other tasks like these: too few corpora.")
+
+
 def test_three_documents_show_nothing(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         with_errors(tmp_path, "right", "gad", seed, range(0), 3)

@@ -35,7 +35,7 @@ def shown(name: str, **changed: Any) -> Any:
     text.
     """
     option = options()[name]
-    properties = {"callback": _set_threads if name == "threads" else _refuse_option}
+    properties: dict[str, Any] = {"callback": _set_threads if name == "threads" else _refuse_option}
     properties |= option.shown | changed
     if not option.flags:
         return typer.Argument(**properties)
