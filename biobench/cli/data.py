@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,7 +53,8 @@ def status_(
             lines += [f"     downloads {address}" for address in state.fetch]
     answer(as_json, [asdict(state) for state in states], lines)
     if not as_json and not steps and any(state.steps for state in states):
-        sys.stderr.write("`biobench data status --steps TASK` says what to do\n")
+        option = "" if data_dir is None else f" --data-dir {shlex.quote(data_dir)}"
+        sys.stderr.write(f"`biobench data status --steps TASK{option}` says what to do\n")
 
 
 @data.command("fetch")

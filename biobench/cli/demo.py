@@ -83,9 +83,8 @@ def demo(
     option = f" --results-dir {results_dir}"
     say(f"4. `biobench report{option}`:")
     print_results(results_dir)
-    pretrained = next(iter(RECIPES))
-    say(f"5. `biobench compare {pretrained} {UNTRAINED}{option}`:")
-    say(str(compare(pretrained, UNTRAINED, results_dir=results_dir, tasks=TASKS).verdict[0]))
+    say(f"5. `biobench compare {' '.join(RECIPES)}{option}`:")
+    say(str(compare(list(RECIPES), results_dir=results_dir, tasks=TASKS).verdict[0]))
     say(f"All remarks: biobench report{option} --notes")
     say(f"Done in {time.perf_counter() - began:.0f} s.")
     say(f"See it in a browser: biobench leaderboard{option} opens {BOARD}")

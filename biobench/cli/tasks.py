@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
 tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)
 
+MOST_LABELS = 12
+"""Labels that the overview of a task names."""
+SAMPLE_WIDTH = 150
+"""Characters of a sample's text in the overview, and of what is marked in it."""
+_OVERVIEW = (
+    *("id", "version", "name", "language", "type", "corpus", "unit", "labels", "metric"),
+    *("access", "licence", "homepage", "citation"),
+)
 _SCORES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 _EXPECTS = {
     "text_informative": "the text must tell something of the labels",
@@ -51,6 +60,9 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 def show(
     task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
     data_dir: DataDir = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Protocol, deviations, notes and all counts too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Describe a task: what it is, labels, licence, citation, and samples where the data is
@@ -62,13 +74,49 @@ def show(
     from biobench.data.describe import describe
 
     described = describe(load_task(task), data_dir)
-    shown = described | {"deviations": described["deviations"] or "none known"}
+    shown = _overview(described)
+    if full:
+        shown = described | {"deviations": described["deviations"] or "none known"}
     shown = {name: value for name, value in shown.items() if value not in (None, [], {}, "")}
     answer(
         as_json,
         described,
         [yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120).rstrip()],
     )
+    if not (full or as_json):
+        typer.echo("--full shows protocol, deviations, notes and counts too.", err=True)
+
+
+def _overview(described: dict[str, Any]) -> dict[str, Any]:
+    """What fits on a screen: the task, its labels, how many documents, where its data stands, and
+    samples in a line each.
+    """
+    data, labels = described["data"], described["labels"]
+    shown = {name: described[name] for name in _OVERVIEW}
+    if isinstance(labels, list | tuple):
+        shown["labels"] = ", ".join(labels[:MOST_LABELS])
+        if len(labels) > MOST_LABELS:
+            shown["labels"] += f" and {len(labels) - MOST_LABELS} more"
+    counts = described.get("counts", described["declared_counts"])
+    sizes = [f"{split} {numbers['documents']}" for split, numbers in counts.items()]
+    shown["documents"] = ", ".join(sizes)
+    shown["metric"] = ", ".join(f"{role} {name}" for role, name in described["metric"].items())
+    shown["data"] = f"{data['state']}; `biobench data status {described['id']} --steps` says more"
+    if "folder" in data:
+        shown["data"] = f"{data['state']} in {data['folder']}"
+    shown["count_problems"] = described.get("count_problems")
+    shown["samples"] = [_sample_line(each) for each in described["samples"]]
+    return shown
+
+
+def _sample_line(sample: dict[str, Any]) -> str:
+    """The text, then its labels and mentions."""
+    mentions = [f"{surface} ({label})" for surface, label in sample["mentions"]]
+    text = textwrap.shorten(sample["text"], SAMPLE_WIDTH, placeholder=" …")
+    marked = textwrap.shorten(
+        ", ".join([*sample["labels"], *mentions]), SAMPLE_WIDTH, placeholder=" …"
+    )
+    return f"{text} -> {marked or 'nothing'}"
 
 
 @tasks.command()

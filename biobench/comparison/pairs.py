@@ -125,7 +125,11 @@ def _task_line(task: TaskEvidence, printed: bool) -> TaskLine:
     """One task by itself, its noises apart and together."""
     row = task.row
     variances = mean_variances([task.noise], np.ones(1))
-    over_seeds = Variances(variances.seeds, None, splits=variances.splits)
+    over_seeds = None
+    if not (row.first.is_untrained and row.second.is_untrained):
+        over_seeds = these_tasks(
+            row.difference, Variances(variances.seeds, None, splits=variances.splits)
+        )
     over_documents = Variances(None, variances.documents, splits=variances.splits)
     both = these_tasks(row.difference, variances)
     is_tested = both is not None and _is_tested(both, printed)
@@ -139,7 +143,7 @@ def _task_line(task: TaskEvidence, printed: bool) -> TaskLine:
         n_first=len(row.first.seeds),
         n_second=len(row.second.seeds),
         splits=bool(row.ratio),
-        seeds=these_tasks(row.difference, over_seeds),
+        seeds=over_seeds,
         documents=None if row.ratio else these_tasks(row.difference, over_documents),
         total=both if is_tested else None,
         groups=None if task.documents is None else len(task.documents[0].groups),

@@ -76,68 +76,81 @@ def pairs_table(part: ComparedPart, where: str) -> Table:
     head += ["tasks like these", *conclusion_head]
     rows = []
     for pair in part.pairs:
-        names = " - ".join(_short(name) for name in (pair.first, pair.second))
-        row = [names, points(pair.difference), f"{pair.wins}/{pair.ties}/{pair.losses}"]
-        row += [*_conclusion_cells(pair.here), pair.verdict.here]
-        row += [*_conclusion_cells(pair.beyond), pair.verdict.beyond]
+        names = f"{_short(pair.better)} - {_short(pair.worse)}"
+        counts = [str(pair.wins), str(pair.ties), str(pair.losses)]
+        if pair.is_reversed:
+            counts.reverse()
+        row = [names, points(abs(pair.difference)), "/".join(counts)]
+        row += [*_conclusion_cells(pair.here, pair), pair.verdict.here]
+        row += [*_conclusion_cells(pair.beyond, pair), pair.verdict.beyond]
         rows.append(row)
     return f"Pairs{where}", head, rows
 
 
 def tasks_table(pair: PairResult, where: str) -> Table:
-    """First minus second on each task, the kinds of noise apart; then the means, of each kind of
-    task too.
+    """The better model minus the other one on each task, the kinds of noise apart; then the means,
+    of each kind of task too.
     """
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
-    rows = [_task_row(line) for line in pair.tasks]
+    sign = -1 if pair.is_reversed else 1
+    rows = [_task_row(line, pair) for line in pair.tasks]
     for kind, part in pair.parts.items():
         name = LANGUAGES.get(kind, kind.replace("_", " "))
         corpora = "corpus" if part.corpora == 1 else "corpora"
         rows.append(
-            [f"{name} ({part.corpora} {corpora})", "", "", points(part.difference), *[""] * 6]
+            [f"{name} ({part.corpora} {corpora})", "", "", points(sign * part.difference)]
+            + [""] * 6
         )
     if len(pair.tasks) > 1:
-        means = [f"{100 * mean:.2f}" for mean in pair.means] + [points(pair.difference)]
+        means = [f"{100 * mean:.2f}" for mean in pair.means]
+        if pair.is_reversed:
+            means.reverse()
+        means.append(points(abs(pair.difference)))
         for name, conclusion in (("these tasks", pair.here), ("tasks like these", pair.beyond)):
-            cells = [_shown(None), "–"]
+            cells = ["–", "–"]
             if conclusion is not None:
-                cells = [_shown(conclusion.answer.interval()), p_value(conclusion.p)]
+                cells = [_shown(conclusion.answer.interval(), pair), p_value(conclusion.p)]
             rows.append([name, *means, "", "", *cells, "", ""])
-    title = f"Task by task{where}\nA = {plain(pair.first)}\nB = {plain(pair.second)}"
+    title = f"Task by task{where}\nA = {plain(pair.better)}\nB = {plain(pair.worse)}"
     return title, head, rows
 
 
-def _task_row(line: TaskLine) -> list[str]:
+def _task_row(line: TaskLine, pair: PairResult) -> list[str]:
     # of a printed score nothing is known of other test sets
     total = None if line.is_printed else line.total
     answers = (line.seeds, line.documents, total)
-    intervals = [_shown(None if answer is None else answer.interval()) for answer in answers]
+    intervals = ["–" if answer is None else _shown(answer.interval(), pair) for answer in answers]
+    scores, difference = [line.first, line.second], line.difference
+    seeds = [line.n_first, line.n_second]
+    if pair.is_reversed:
+        scores.reverse()
+        seeds.reverse()
+        difference = -difference
     return [
         line.task,
-        f"{100 * line.first:.2f}",
-        f"{100 * line.second:.2f}",
-        points(line.difference),
+        *(f"{100 * score:.2f}" for score in scores),
+        points(difference),
         *intervals,
         p_value(None if total is None else total.p),
-        _seed_counts(line),
+        _seed_counts(line, seeds),
         "–" if line.groups is None else str(line.groups),
     ]
 
 
-def _seed_counts(line: TaskLine) -> str:
-    """``3``, ``3/9``, ``10 splits`` or ``printed``."""
+def _seed_counts(line: TaskLine, seeds: Sequence[int]) -> str:
+    """``3``, ``3/9``, ``10 splits`` or ``printed``. seeds: of A and B."""
     if line.is_printed:
         return "printed"
     if line.splits:
         return f"{line.n_first} splits"
-    return str(line.n_first) if line.n_first == line.n_second else f"{line.n_first}/{line.n_second}"
+    return str(seeds[0]) if seeds[0] == seeds[1] else f"{seeds[0]}/{seeds[1]}"
 
 
-def _conclusion_cells(conclusion: Conclusion | None) -> list[str]:
+def _conclusion_cells(conclusion: Conclusion | None, pair: PairResult) -> list[str]:
     if conclusion is None:
         return ["–", "–", "–"]
     return [
-        _shown(conclusion.interval),
+        _shown(conclusion.interval, pair),
         level(conclusion.interval),
         p_value(conclusion.p_corrected),
     ]
@@ -147,11 +160,12 @@ def _short(name: str) -> str:
     return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}…"
 
 
-def _shown(interval: Interval | None) -> str:
-    """``0.07 to 4.08``, in points."""
-    if interval is None:
-        return "–"
-    return " to ".join(_unsigned_zero(f"{100 * end:.2f}") for end in (interval.low, interval.high))
+def _shown(interval: Interval, pair: PairResult) -> str:
+    """``0.07 to 4.08``, in points, the better model of the pair minus the other one."""
+    low, high = interval.low, interval.high
+    if pair.is_reversed:
+        low, high = -high, -low
+    return " to ".join(_unsigned_zero(f"{100 * end:.2f}") for end in (low, high))
 
 
 def points(difference: float) -> str:

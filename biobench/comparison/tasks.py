@@ -44,15 +44,22 @@ class CommonTasks:
     @property
     def protocol(self) -> str:
         """What the runs were made with in the place of the full protocol, in words; empty for full
-        runs.
+        runs. What one model alone has stands behind its name.
         """
-        variants = {
-            cell.group.variant
-            for cells in self.cells
-            for cell in cells.values()
-            if cell.group is not None
-        }
-        return "; ".join(sorted(variants - {""}))
+        variants_of: dict[str, set[str]] = {}
+        for entrant, cells in zip(self.entrants, self.cells, strict=True):
+            groups = [cell.group for cell in cells.values() if cell.group is not None]
+            if groups:
+                variants_of[entrant.label] = {group.variant for group in groups} - {""}
+        if not variants_of:
+            return ""
+        shared = set.intersection(*variants_of.values())
+        words = sorted(shared)
+        for label, variants in sorted(variants_of.items()):
+            # a name that was given with its bracket says it already
+            own = {variant for variant in variants - shared if f"[{variant}]" not in label}
+            words += [f"{label}: {variant}" for variant in sorted(own)]
+        return "; ".join(words)
 
     def pair(self, first: int, second: int) -> list[PairedTask]:
         """Two entrants on every task; what others lack takes nothing from them."""

@@ -142,7 +142,10 @@ def noise_words(pair: PairResult) -> str:
 
 
 def correction_words(pair: PairResult) -> str:
-    """``, p = 0.012 after Holm's correction for 3 pairs``; empty for one pair."""
+    """``, p = 0.012 after Holm's correction for 3 pairs``; empty for one pair.
+
+    Of a declared plan's pairs it counts the declared ones alone, of others all.
+    """
     if pair.tested < 2 or pair.here is None:
         return ""
     p = pair.here.p_corrected
@@ -171,6 +174,9 @@ def beyond_clause(pair: PairResult) -> str:
     if pair.beyond is None:
         return "Not tested for other tasks like these: one corpus"
     word = pair.verdict.beyond.capitalize()
+    if pair.beyond.interval.half_width >= 1:
+        # an interval wider than all scores there are: two corpora that differ
+        return f"{word} for other tasks like these: too few corpora"
     return f"{word} for other tasks like these ({ends(pair, pair.beyond.interval)})"
 
 
@@ -206,22 +212,39 @@ def sameness_sentence(pair: PairResult) -> str:
 
 
 def several_sentences(part: ComparedPart) -> list[str]:
-    """Of three models or more: the pairs shown to differ, and the ranks that they leave."""
-    tested = [pair for pair in part.pairs if pair.here is not None]
-    if not tested:
+    """Of three models or more: the pairs shown to differ, and the ranks that they leave.
+
+    A declared plan's pairs are corrected for each other alone, the others and the ranks for all.
+    """
+    if all(pair.here is None for pair in part.pairs):
         return []
+    exploratory = [pair for pair in part.pairs if pair.exploratory]
+    declared = [pair for pair in part.pairs if not pair.exploratory]
+    counts = shown_counts(declared, "pairs")
+    corrected_for = ""
+    if exploratory:
+        # of the pairs that no plan declares each is corrected for all
+        counts = f"{shown_counts(declared, 'declared pairs')}, corrected for these alone"
+        counts += f"; {shown_counts(exploratory, 'other pairs')}, corrected for all"
+        corrected_for = f", corrected for all {len(part.pairs)} pairs"
+    ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
+    return [
+        f"Shown to differ after Holm's correction: {counts}; possible ranks on these tasks"
+        f"{corrected_for}: {ranks}."
+    ]
+
+
+def shown_counts(pairs: Sequence[PairResult], kind: str) -> str:
+    """``2 of 3 pairs on these tasks, 1 on tasks like these``. kind: what the pairs are called."""
+    tested = [pair for pair in pairs if pair.here is not None]
     shown = sum(pair.verdict.here == "shown" for pair in tested)
-    counts = f"{shown} of {len(tested)} pairs on these tasks"
-    if len(tested) < len(part.pairs):
-        counts = f"{shown} of the {len(tested)} tested of {len(part.pairs)} pairs on these tasks"
+    counts = f"{shown} of {len(pairs)} {kind} on these tasks"
+    if len(tested) < len(pairs):
+        counts = f"{shown} of the {len(tested)} tested of {len(pairs)} {kind} on these tasks"
     if any(pair.beyond is not None for pair in tested):
         shown_beyond = sum(pair.verdict.beyond == "shown" for pair in tested)
         counts = f"{counts}, {shown_beyond} on tasks like these"
-    ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
-    return [
-        f"Shown to differ after Holm's correction: {counts}; possible ranks on these tasks: "
-        f"{ranks}."
-    ]
+    return counts
 
 
 def task_set(comparison: Compared, pair: PairResult) -> str:

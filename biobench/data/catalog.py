@@ -96,7 +96,11 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
                 raise UsageError(
                     f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml"
                 )
-            raise UsageError(f"unknown task '{text}'", hint=suggest(text, list(paths)))
+            own_spec = f"{text}.yaml"
+            hint = suggest(text, list(paths))
+            if Path(own_spec).is_file():
+                hint = f"did you mean '{own_spec}'?"
+            raise UsageError(f"unknown task '{text}'", hint=hint)
         path = paths[text]
     elif not path.is_file():
         raise UsageError(

@@ -50,7 +50,8 @@ class Status:
         if self.access != "open":
             return f"{self.task}: needs your {self.access}"
         if self.fetch:
-            return f"{self.task}: missing, biobench data fetch {self.task}"
+            # the first step fetches into the folder that was asked about
+            return f"{self.task}: missing, {self.steps[0]}"
         return f"{self.task}: missing, by hand"
 
 

@@ -73,9 +73,11 @@ def _full_runs(entrant: Entrant) -> dict[str, RunGroup]:
     """Task -> the model's full runs. Raises UsageError where there are none, or of several
     variants.
     """
-    groups = [
-        group for of_task in entrant.groups.values() for group in of_task if group.departures.whole
-    ]
+    stored = [group for of_task in entrant.groups.values() for group in of_task]
+    if stored and all(group.is_untrained for group in stored):
+        message = f"nothing was trained here for the scores of '{entrant.label}'"
+        raise UsageError(message, hint="exports hold fine-tuned models: run it without --track")
+    groups = [group for group in stored if group.departures.whole]
     if not groups:
         message = f"'{entrant.label}' has only limited or overridden runs"
         raise UsageError(message, hint="run it in full; only such runs are exported")

@@ -42,6 +42,7 @@ ARGUMENTS = [
     ("run TINY --sed 1 --task demo_ner", "--sed", "biobench run --help"),
     ("runn TINY", "runn", "biobench --help"),
     ("run TINY", "no task is named", "--task"),
+    ("run TINY --keep-model --task demo_ner", "--keep-model has no value", "--keep-model DIR"),
     ("run TINY --task demo_nre", "unknown task 'demo_nre'", "did you mean 'demo_ner'"),
     (
         "run TINY --task nowhere.yaml",

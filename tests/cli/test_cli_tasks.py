@@ -61,6 +61,10 @@ def test_from_a_data_file_to_a_run(biobench, made, tiny):
     assert "go with hub:ORG/NAME" in elsewhere
     biobench("tasks validate", made, HERE).ok()
     assert biobench("tasks show", made, HERE, "--json").json()["samples"]
+    screen, whole = (biobench("tasks show", made, HERE, *more).ok() for more in ((), ("--full",)))
+    assert len(screen.out.splitlines()) <= 24 < len(whole.out.splitlines())
+    assert "(Disease)" in screen.out, "samples say what is marked"
+    assert "did you mean 'ours.yaml'?" in biobench("run", tiny, "--task ours").err
     epoch = "--seeds 1 --set training.epochs=1 --json"
     assert biobench("run", tiny, "--task ours.yaml", HERE, epoch).ok().json()[0]["status"] == "done"
     rows = biobench("report --task ours.yaml --format json").json()
@@ -136,8 +140,8 @@ def test_a_folder_of_specs_may_hold_some_without_data(biobench, tmp_path):
 def test_open_data_can_be_laid_by_hand(biobench, tmp_path):
     said = biobench("data status bc5cdr hoc --data-dir", tmp_path)
     assert (
-        said.out
-        == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
+        said.out == f"bc5cdr: missing, biobench data fetch bc5cdr --data-dir {tmp_path}\n"
+        f"hoc: missing, biobench data fetch hoc --data-dir {tmp_path}\n"
     )
     said = biobench("data status bc5cdr hoc --steps --data-dir", tmp_path).out
     assert (

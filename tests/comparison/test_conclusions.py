@@ -147,7 +147,17 @@ def test_a_side_without_training_has_no_seeds_and_the_sentence_says_so(tmp_path)
     both = compare("made elsewhere", "another", results_dir=tmp_path)
     assert both.pairs[0].verdict.here == "shown"
     assert "test sets alone (no side was trained here, so seeds play no part)" in both.verdict[0]
+    assert both.pairs[0].tasks[0].seeds is None, "no column of seeds without seeds"
     assert len(Store(tmp_path).records()) == 5
+
+
+def test_what_one_model_alone_was_made_with_stands_behind_its_name(tmp_path):
+    save_runs(tmp_path, "trained", ("gad",), 0.6, (1, 2, 3), count=200)
+    for model in ("bought", "found"):
+        save(tmp_path, model, "gad", 0, 0.9, count=200, origin="checkpoint", track="ready")
+    mixed = compare("trained", "bought", results_dir=tmp_path)
+    assert "(macro F1; bought: ready-made)" in mixed.verdict[0]
+    assert "(macro F1; ready-made)" in compare("bought", "found", results_dir=tmp_path).verdict[0]
 
 
 def test_single_tasks_are_counted_after_a_correction_over_tasks(tmp_path):

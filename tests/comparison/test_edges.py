@@ -65,6 +65,8 @@ def both_orders(results: Path, *names: str, **options: object) -> Comparison:
     turned = compare(*reversed(names), results_dir=results, **options)
     assert held.verdict == turned.verdict
     assert held.notes == turned.notes
+    if len(names) == 2:
+        assert held.text() == turned.text(), "the tables have the sign of the words"
     return held
 
 
@@ -202,6 +204,14 @@ def test_on_a_needle_what_looks_at_the_text_is_chance_too(tmp_path: Path) -> Non
     assert no_skill([needle])["needle_fr", "accuracy"] == 0.6
 
 
+def test_two_corpora_that_differ_leave_other_tasks_without_an_interval(tmp_path: Path) -> None:
+    for task, qualities in {"gad": (0.9, 0.2), "hoc": (0.9, 0.7)}.items():
+        for model, quality in zip("ab", qualities, strict=True):
+            save_runs(tmp_path, model, (task,), quality, (1, 2, 3), count=200)
+    held = both_orders(tmp_path, "a", "b")
+    assert held.verdict[0].endswith("Not shown for other tasks like these: too few corpora.")
+
+
 def test_three_documents_show_nothing(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         with_errors(tmp_path, "right", "gad", seed, range(0), 3)
@@ -237,6 +247,10 @@ def test_ranks_are_corrected_for_all_pairs_whatever_a_plan_declares(tmp_path: Pa
     declared = next(pair for pair in planned.pairs if not pair.exploratory)
     assert declared.here.p_corrected < held.pairs[0].here.p_corrected
     assert planned.ranking == held.ranking
+    assert (
+        "1 of 1 declared pairs on these tasks, corrected for these alone; 1 of 5 other pairs on "
+        "these tasks, corrected for all; possible ranks on these tasks, corrected for all 6 pairs:"
+    ) in planned.verdict[-1]
     assert replace(declared, verdict=held.pairs[0].verdict) != held.pairs[0]
 
 

@@ -13,7 +13,9 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
 from biobench.export.formats import FORMATS, export
+from biobench.report.results import load
 from biobench.report.tasks import shipped
+from biobench.submission.pack import submitted_groups
 from tests.helpers.report_make import save_run, save_runs
 
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
@@ -218,6 +220,16 @@ def test_limited_runs_are_never_exported(results, format):
     save_run(results, "small", "gad", 42, 0.5, limit=8)
     with pytest.raises(UsageError, match="only limited or overridden runs"):
         export("small", format, results)
+
+
+def test_a_ready_made_model_is_told_to_be_fine_tuned(results):
+    save_run(results, "bought", "gad", 42, 0.5, origin="checkpoint", track="ready")
+    with pytest.raises(UsageError, match="nothing was trained here") as exported:
+        export("bought", "model-card", results)
+    with pytest.raises(UsageError, match="was not fine-tuned here") as submitted:
+        submitted_groups(load(results), "bought")
+    for error in (exported.value, submitted.value):
+        assert "run it without --track" in error.hint
 
 
 def test_unknown_models_and_formats_are_refused(results):

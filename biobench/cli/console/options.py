@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from biobench.core.threads import prepare_threads
+from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
 
 PANELS = {
@@ -34,10 +35,22 @@ def shown(name: str, **changed: Any) -> Any:
     text.
     """
     option = options()[name]
-    properties = option.shown | ({"callback": _set_threads} if name == "threads" else {}) | changed
-    return (
-        typer.Option(*option.flags, **properties) if option.flags else typer.Argument(**properties)
-    )
+    properties: dict[str, Any] = {"callback": _set_threads if name == "threads" else _refuse_option}
+    properties |= option.shown | changed
+    if not option.flags:
+        return typer.Argument(**properties)
+    return typer.Option(*option.flags, **properties)
+
+
+def _refuse_option(param: typer.CallbackParam, value: Any) -> Any:
+    """The value, unless it is the next option, which one without its value swallowed."""
+    for given in value if isinstance(value, list) else [value]:
+        if isinstance(given, str) and given.startswith("--"):
+            raise UsageError(
+                f"{param.opts[-1]} has no value before '{given}'",
+                hint=f"write {param.opts[-1]} {param.metavar or 'VALUE'}",
+            )
+    return value
 
 
 def _set_threads(threads: int | None) -> int | None:
