@@ -25,14 +25,13 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
     """One JSON document: the model, and a result for every task and average. Scores are
     fractions."""
     stamp = max(r.date for r in results)
-    seconds = str(int(datetime.fromisoformat(stamp).timestamp()))
     identity = results[0].group.records[0].model
     owner, slash, _ = identity.id.partition("/")
     document: dict[str, Any] = {
         "schema_version": VERSION,
-        "evaluation_id": f"biobench/{identity.id}/{seconds}",
+        "evaluation_id": evaluation_id(results),
         "evaluation_timestamp": stamp,
-        "retrieved_timestamp": seconds,
+        "retrieved_timestamp": _seconds(stamp),
         "source_metadata": {
             "source_name": "BioBench",
             "source_type": "evaluation_run",
@@ -59,6 +58,16 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
         "evaluation_results": [_result(result, row) for result in results for row in result.rows],
     }
     return shown_json(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+
+
+def evaluation_id(results: Sequence[TaskResult]) -> str:
+    """What the document and the file of its samples are both named by."""
+    model = results[0].group.records[0].model.id
+    return f"biobench/{model}/{_seconds(max(r.date for r in results))}"
+
+
+def _seconds(stamp: str) -> str:
+    return str(int(datetime.fromisoformat(stamp).timestamp()))
 
 
 def _result(result: TaskResult, row: Row) -> dict[str, Any]:

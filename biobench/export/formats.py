@@ -19,6 +19,7 @@ from biobench.export.bibtex import bibtex
 from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
+from biobench.export.samples import samples
 from biobench.report.escape import for_markdown, plain
 from biobench.report.results import load
 from biobench.report.row import METRICS, Row
@@ -27,7 +28,14 @@ from biobench.schema.kind import get_metric, has_f1, traits_of
 from biobench.schema.strict import suggest
 from biobench.version import __version__
 
-Format = Literal["model-card", "eval-results", "eval-yaml", "every-eval-ever", "bibtex"]
+Format = Literal[
+    "model-card",
+    "eval-results",
+    "eval-yaml",
+    "every-eval-ever",
+    "every-eval-ever-samples",
+    "bibtex",
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
@@ -39,8 +47,8 @@ def export(
     model-card: YAML head with a `model-index`, and a table, to be put into a README.md.
     eval-results: a file for `.eval_results/`; dataset: the benchmark's dataset repository on the
     hub, without which each task's own is named. eval-yaml: `eval.yaml` of such a repository, with
-    the tasks of the model. every-eval-ever: JSON.
-    bibtex: the works that the tasks cite.
+    the tasks of the model. every-eval-ever: JSON; every-eval-ever-samples: its JSON lines, one a
+    run and test document, without texts. bibtex: the works that the tasks cite.
     Raises UsageError for an unknown model or format.
     """
     if format not in FORMATS:
@@ -56,6 +64,8 @@ def export(
         return bibtex(result.info for result in of_model)
     if format == "every-eval-ever":
         return every_eval_ever(name, of_model)
+    if format == "every-eval-ever-samples":
+        return samples(of_model)
     if format == "eval-yaml":
         return _eval_yaml(of_model)
     if format == "model-card":

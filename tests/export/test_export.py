@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,9 +16,11 @@ from biobench.export.bibtex import bibtex
 from biobench.export.formats import FORMATS, export
 from biobench.report.results import load
 from biobench.report.tasks import shipped
+from biobench.store import Store
 from biobench.submission.pack import submitted_groups
 from tests.helpers.report_make import save_run, save_runs
 
+SHIPPED = Path(__file__).parents[2] / "results"
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
 
 
@@ -207,6 +210,57 @@ def test_no_name_breaks_out_of_any_format(tmp_path, name):
     jsonschema.validate(document, SCHEMA)
     assert document["model_info"]["name"] == name
     assert export(name, "bibtex", tmp_path).count("@") == 1
+
+
+SAMPLE = {"additionalProperties": False} | of(
+    "schema_version evaluation_id model_id evaluation_name sample_id interaction_type input output "
+    "answer_attribution evaluation",
+    **dict.fromkeys(
+        ("schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id"), TEXT
+    ),
+    evaluation_result_id=TEXT,
+    interaction_type={"const": "single_turn"},
+    input=of("raw reference", raw=TEXT, reference={"type": "array", "items": TEXT}),
+    output=of("raw", raw={"type": "array", "items": TEXT}),
+    answer_attribution={"type": "array", "items": of("turn_idx source extracted_value")},
+    evaluation=of("score is_correct", score={"type": "number"}, is_correct={"type": "boolean"}),
+    metadata=STRINGS,
+)
+
+
+def test_samples_say_of_each_document_what_was_right() -> None:
+    """Of the shipped runs: the share of right answers is the stored accuracy, and a mention is
+    named by its characters.
+    """
+    model = "all-MiniLM-L6-v2"
+    lines = export(model, "every-eval-ever-samples", SHIPPED).splitlines()
+    written = [json.loads(line) for line in lines]
+    checker = jsonschema.Draft7Validator(SAMPLE)
+    assert [checker.is_valid(sample) for sample in written] == [True] * len(written)
+    whole = json.loads(export(model, "every-eval-ever", SHIPPED))
+    ids = {result["evaluation_result_id"] for result in whole["evaluation_results"]}
+    assert {sample["evaluation_result_id"] for sample in written} <= ids
+    assert {sample["evaluation_id"] for sample in written} == {whole["evaluation_id"]}
+    right: dict[str, list[bool]] = {}
+    for sample in written:
+        if sample["evaluation_name"] == "pubmedqa/accuracy":
+            seed = sample["metadata"]["seed"]
+            right.setdefault(seed, []).append(sample["evaluation"]["is_correct"])
+    runs = [r for r in Store(SHIPPED).records() if (r.task.id, r.model.id) == ("pubmedqa", model)]
+    full = {str(run.seed): run.scores["accuracy"] for run in runs if not run.overrides}
+    assert {seed: sum(s) / len(s) for seed, s in right.items()} == pytest.approx(full)
+    mentions = [s for s in written if s["evaluation_name"].startswith("ncbi_disease")]
+    answers = {answer for sample in mentions for answer in sample["input"]["reference"]}
+    assert all(re.fullmatch(r"\w+ \d+:\d+", answer) for answer in answers)
+
+
+def test_samples_of_data_under_an_agreement_stay_here(tmp_path: Path) -> None:
+    save_runs(tmp_path, "org/model", "gad", SEEDS)
+    store = Store(tmp_path)
+    for stored in list(store.records()):
+        store.update(stored.model_copy(update={"redacted": True}))
+    with pytest.raises(UsageError, match="no samples of gad may be written"):
+        export("org/model", "every-eval-ever-samples", tmp_path)
 
 
 def test_a_published_model_has_no_runs_to_export(results):

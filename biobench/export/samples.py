@@ -1,0 +1,106 @@
+"""A model's answers, a line a sample, in the schema of Every Eval Ever (instance level, 0.3.0).
+
+The corpora's texts are not copied: a sample is named by its document, answers by their characters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from biobench.errors import UsageError, shown_json
+from biobench.export.every_eval_ever import VERSION, evaluation_id
+from biobench.export.results import TaskResult
+from biobench.kinds import get_kind
+from biobench.schema.document import Document, Prediction
+from biobench.schema.record import RunRecord
+
+
+def samples(results: Sequence[TaskResult]) -> str:
+    """JSON lines, one for each run and test document. Raises UsageError where no task may have
+    any: data under an agreement leaves nothing, and numbers are not right or wrong.
+    """
+    shared = [result for result in results if _is_shown(result)]
+    if not shared:
+        tasks = ", ".join(result.info.id for result in results)
+        message = f"no samples of {tasks} may be written"
+        hint = "data under an agreement stays here, and numbers are not right or wrong"
+        raise UsageError(message, hint=hint)
+    evaluation = evaluation_id(results)
+    lines = [
+        shown_json(json.dumps(sample, ensure_ascii=False, allow_nan=False))
+        for result in shared
+        for sample in _samples_of(result, evaluation)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _is_shown(result: TaskResult) -> bool:
+    records = result.group.records
+    return not (any(record.redacted for record in records) or get_kind(result.info.type).numeric)
+
+
+def _samples_of(result: TaskResult, evaluation: str) -> Iterator[dict[str, Any]]:
+    metric = result.rows[0].metric
+    for record in result.group.records:
+        gold, predictions = result.group.store.load_predictions(record)
+        by_document = {prediction.document: prediction for prediction in predictions}
+        for document in gold:
+            yield {
+                "schema_version": VERSION,
+                "evaluation_id": evaluation,
+                "model_id": record.model.id,
+                "evaluation_name": f"{result.info.id}/{metric}",
+                "evaluation_result_id": f"{result.info.id}/{metric}",
+                "sample_id": document.id,
+                "interaction_type": "single_turn",
+                **_answered(record, document, by_document.get(document.id)),
+                "metadata": {"seed": str(record.seed), "text": "not copied"},
+            }
+
+
+def _answered(
+    record: RunRecord, document: Document, prediction: Prediction | None
+) -> dict[str, Any]:
+    """The sides of a sample, and its score: F1 of its answers, 1 where neither side has any. Of a
+    ranking the likeliest answer counts, which is right where it is one of the right ones.
+    """
+    kind = get_kind(record.task.type)
+    gold = kind.items(document)
+    given = set() if prediction is None else kind.items(prediction)
+    if kind.ranked and prediction is not None:
+        given = {(label, 0, 0) for label in prediction.labels[:1]}
+        gold = (gold & given) or gold
+    score = 1.0
+    if gold or given:
+        score = 2 * len(gold & given) / (len(gold) + len(given))
+    answers = [_shown(item) for item in sorted(given, key=_position)]
+    return {
+        "input": {
+            "raw": "",
+            "reference": [_shown(item) for item in sorted(gold, key=_position)],
+        },
+        "output": {"raw": answers},
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": "; ".join(answers),
+                "extraction_method": "exact_match",
+                "is_terminal": True,
+            }
+        ],
+        "evaluation": {"score": score, "is_correct": gold == given},
+    }
+
+
+def _position(item: tuple[str, int, int]) -> tuple[int, int, str]:
+    label, start, end = item
+    return start, end, label
+
+
+def _shown(item: tuple[str, int, int]) -> str:
+    """``Disease 12:20`` for characters [12, 20); the label alone for a whole document."""
+    label, start, end = item
+    return f"{label} {start}:{end}" if end else label
