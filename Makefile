@@ -8,14 +8,14 @@
 PYTHON ?= python3
 # pip compiles on one core; `compile` does so on all. Where Python may not write bytecode, as in many containers, every
 # command would otherwise compile all its libraries again.
-PIP = .venv/bin/pip install --quiet --no-compile --constraint constraints.txt
+PIP = .venv/bin/pip install --no-compile --constraint constraints.txt
 compile = .venv/bin/python -m compileall -q -j 0 -x torch/testing .venv/lib biobench trainer leaderboard
 
 ifdef HASHES
 install = .venv/bin/pip install --quiet --no-compile --require-hashes -r requirements.lock && $(PIP) --no-deps --editable .
 install_tools = @echo "requirements.lock holds the test tools"
 else
-install = $(PIP) $$(grep '^torch==' constraints.txt) && $(PIP) --editable .
+install = $(PIP) --editable .
 install_tools = $(PIP) --editable ".[test]"
 endif
 

@@ -40,6 +40,7 @@ def status_(
     from dataclasses import asdict
 
     from biobench.data.catalog import list_tasks, load_task
+    from biobench.data.locate import data_folder
     from biobench.data.status import status
     from biobench.data.suite import suite_tasks
 
@@ -53,8 +54,9 @@ def status_(
             lines += [f"     downloads {address}" for address in state.fetch]
     answer(as_json, [asdict(state) for state in states], lines)
     if not as_json and not steps and any(state.steps for state in states):
-        option = "" if data_dir is None else f" --data-dir {shlex.quote(data_dir)}"
-        sys.stderr.write(f"`biobench data status --steps TASK{option}` says what to do\n")
+        folder = shlex.quote(str(data_folder(data_dir)))
+        command = f"biobench data status --steps TASK --data-dir {folder}"
+        sys.stderr.write(f"`{command}` says what to do\n")
 
 
 @data.command("fetch")
