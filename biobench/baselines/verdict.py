@@ -74,8 +74,11 @@ def ensure(
 
 
 def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
-    """Those of this type of task; the last one is the reader, to which the text must say
-    something."""
+    """Those of this type of task; the last one is the reader, to which the text must say something.
+
+    A new one goes before it, changes the gate's questions (`schema.baseline.BASELINE_VERSION`) and,
+    where it reads test texts, stands in `schema.baseline.READERS`.
+    """
     kind = KINDS[spec.type]
     if kind.numeric:
         return number_baselines(spec, data)
@@ -172,12 +175,7 @@ def _policy(
         kind=kind,
         draws=len(scores),
         scores=_means(scores),
-        slices={
-            name: SliceScores(
-                gold=part.gold, scores=_means([draw[name].scores for draw in on_parts])
-            )
-            for name, part in on_parts[0].items()
-        },
+        slices=slices,
     )
 
 

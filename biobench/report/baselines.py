@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import NEEDLE, TaskInfo
-from biobench.schema.baseline import AFTER_FAILED_GATE, LENGTH, ORDER, BaselineRecord
+from biobench.schema.baseline import AFTER_FAILED_GATE, ORDER, SKILLED, BaselineRecord
 from biobench.schema.kind import get_metric, traits_of
 from biobench.store.baselines import latest
 
@@ -19,17 +19,6 @@ Remark = tuple[Source, str, str]
 """(source of the runs, task, words)."""
 MODELS: tuple[Source, ...] = ("run", "submitted", "external")
 """Sources of rows that are models' own results."""
-
-#: Policies that look at the text, its length or the order of the documents, and so may have skill.
-SKILLED = (
-    "bag of words",
-    "training dictionary",
-    "length difference",
-    "token overlap",
-    "option words",
-    LENGTH,
-    ORDER,
-)
 
 POLICY_SOURCES: dict[str, Source] = {"floor": "baseline", "ceiling": "oracle"}
 """A stored policy's kind, as it is spelled on disk -> the source of its rows."""

@@ -22,6 +22,12 @@ LENGTH, ORDER = "length only", "id order"
 """Policies by what is not in the words: the length of a text, and the ids and order of the
 documents. The second is no baseline of an encoder, which sees neither: reports leave it out.
 """
+READERS = ("bag of words", "training dictionary", "token overlap", "option words", "letter n-grams")
+"""Policies that read the words of the test texts; a test finds them by what they predict."""
+SKILLED = (*READERS, LENGTH, ORDER, "length difference")
+"""Policies that may have skill: a model at their score need not be guessing. The last two stand in
+older verdicts alone.
+"""
 
 
 AFTER_FAILED_GATE = (

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from biobench.baselines.blind import Baseline, label_baselines, mention_baselines
 from biobench.baselines.reading import bag_of_words, dictionary
+from biobench.baselines.verdict import baselines
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.schema.baseline import READERS
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.task import TaskType
 from biobench.score import Scores, compute
+from tests.helpers.golden_make import write_tasks
+from tests.helpers.sts_make import STS, write_sts
 
 
 def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskData:
@@ -185,3 +194,29 @@ def test_the_bag_of_words_reads() -> None:
     assert all("C" not in p.labels for p in policy.draws[0]), (
         "a label without training documents is never predicted"
     )
+
+
+def with_other_words(document: Document) -> Document:
+    """The document with an x for each letter and digit of its texts."""
+    texts = {name: re.sub(r"\w", "x", getattr(document, name)) for name in ("query", "text")}
+    return replace(document, **texts)
+
+
+def test_the_policies_that_read_are_those_that_predict_otherwise_for_other_words(
+    tmp_path: Path,
+) -> None:
+    """One that is missing from the table would make models at its score guess."""
+    readers: set[str] = set()
+    write_sts(tmp_path / "sts")
+    (tmp_path / "my_sts.yaml").write_text(STS, encoding="utf-8")
+    paths = write_tasks(tmp_path)
+    del paths["golden_needle"]  # its texts are made of a plan, and no policy has skill there
+    for path in (tmp_path / "my_sts.yaml", *paths.values()):
+        task = load_task(path)
+        data = load_data(task, tmp_path)
+        other_words = replace(
+            data, documents=data.documents | {"test": [with_other_words(d) for d in data.test]}
+        )
+        policies = zip(baselines(task.spec, data), baselines(task.spec, other_words), strict=True)
+        readers |= {own.name for own, other in policies if own.draws != other.draws}
+    assert readers == set(READERS)

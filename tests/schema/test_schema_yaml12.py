@@ -106,7 +106,8 @@ def test_numbers_round_trip(whole, real):
 
 
 _WORD = st.text(
-    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn")),
+    # at U+2028 and U+2029 (Zl, Zp) the parser ends a line, as at a control sign
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn", "Zl", "Zp")),
     min_size=1,
     max_size=12,
 )
