@@ -14,9 +14,11 @@ from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import Report, build
+from biobench.report.groups import RunGroup
 from biobench.report.rescore import run_documents
 from biobench.report.results import Results, load
 from biobench.report.row import AverageName
+from biobench.schema.record import RunRecord
 from biobench.score.probabilistic import probabilistic
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ COLUMNS = (*_LINE, "seed", "metric", "label", "value", "support", "key", "failed
 that label. failed: the run did not train, by its macro F1 or, where the kind has none, the score
 that published ones are compared with (`stats.failed_runs`).
 """
+
+_Score = tuple[str, str, float, int | None]
+"""Metric, label (empty: over all), value, support."""
 
 
 def tidy(
@@ -64,30 +69,48 @@ def tidy(
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
+        spec = (specs or {}).get(group.task)
         failed = group.failed(headline)
         for i, brief in enumerate(group.briefs):
-            scores: list[tuple[str, str, float, int | None]] = [
-                (m, "", v, None) for m, v in brief.scores.items()
-            ]
-            for label, of_label in group.records[i].per_label.items() if labels else ():
-                measured = [m for m in ("precision", "recall", "f1") if m in of_label]
-                scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
-            record = group.records[i] if probabilities else None
-            if record is not None and (kind := get_kind(record.task.type)).counted:
-                documents = (
-                    run_documents(record, data_dir, (specs or {}).get(group.task))
-                    if record.redacted
-                    else None
-                )
-                stored = group.store.load_predictions(record, documents)
-                scores += [
-                    (m, "", v, None)
-                    for m, v in probabilistic(kind, record.task.labels, *stored).items()
-                ]
+            scores = _whole_scores(brief.scores)
+            if labels:
+                scores += _label_scores(group.records[i])
+            if probabilities:
+                scores += _whole_scores(_probability_scores(group, i, data_dir, spec))
             for metric, label, value, support in scores:
                 cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
                 rows.append(dict(zip(COLUMNS, cells, strict=True)))
     return rows
+
+
+def _whole_scores(scores: Mapping[str, float]) -> list[_Score]:
+    """Scores over all labels."""
+    return [(metric, "", value, None) for metric, value in scores.items()]
+
+
+def _label_scores(record: RunRecord) -> list[_Score]:
+    """Precision, recall and F1 of each label, as far as the record has them."""
+    scores: list[_Score] = []
+    for label, of_label in record.per_label.items():
+        for metric in ("precision", "recall", "f1"):
+            if metric in of_label:
+                scores.append((metric, label, of_label[metric], int(of_label["support"])))
+    return scores
+
+
+def _probability_scores(
+    group: RunGroup, run: int, data_dir: str | Path | None, spec: str | Path | None
+) -> dict[str, float]:
+    """How good the stored probabilities of a run are; none where its kind has no F1."""
+    record = group.records[run]
+    kind = get_kind(record.task.type)
+    if not kind.counted:
+        return {}
+    documents = None
+    if record.redacted:
+        documents = run_documents(record, data_dir, spec)
+    gold, predictions = group.store.load_predictions(record, documents)
+    return probabilistic(kind, record.task.labels, gold, predictions)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -32,8 +32,9 @@ from biobench.report.printers import grid, html_page, html_table
 from biobench.report.rescore import RunTextReader, run_data
 from biobench.report.results import Results
 from biobench.report.slices import slice_part
-from biobench.schema.document import Prediction, Span
+from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
+from biobench.schema.record import RunRecord
 from biobench.score.counting import Item
 from biobench.score.slices import Part
 
@@ -100,14 +101,7 @@ def read_mistakes(
     is_file = task.endswith((".yaml", ".yml"))
     name = load_task(task).spec.id if is_file else task
     group = _group(results, model, name)
-    record = group.records[0]
-    if seed is not None:
-        records = [r for r in group.records if r.seed == seed]
-        if not records:
-            raise UsageError(
-                f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}"
-            )
-        record = records[0]
+    record = _record_of_seed(group, seed)
     if is_numeric(record.task.type):
         hint = (
             "`biobench report` has its correlation; the predicted numbers are in the stored "
@@ -123,16 +117,7 @@ def read_mistakes(
         why = f"no text: {error}; {error.hint}"
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
-        # of rankings the first answer alone, and of several right ones the one that it is, else the
-        # first
-        first = {p.document: p.labels[:1] for p in predictions}
-        gold = [
-            replace(
-                d, labels=tuple(x for x in first.get(d.id, ()) if x in d.labels) or d.labels[:1]
-            )
-            for d in gold
-        ]
-        predictions = [Prediction(document, labels=labels) for document, labels in first.items()]
+        gold, predictions = _first_answers(gold, predictions)
     judged = judge(gold, predictions)
     if slice is not None:
         part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
@@ -151,6 +136,34 @@ def read_mistakes(
         no_text=why,
         identifying=identifying,
     )
+
+
+def _record_of_seed(group: RunGroup, seed: int | None) -> RunRecord:
+    """The group's run with this seed, its first without one. Raises UsageError."""
+    if seed is None:
+        return group.records[0]
+    for record in group.records:
+        if record.seed == seed:
+            return record
+    stored = ", ".join(map(str, group.seeds))
+    raise UsageError(f"no run with seed {seed}", hint=f"stored: {stored}")
+
+
+def _first_answers(
+    gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> tuple[list[Document], list[Prediction]]:
+    """Of each ranking its first answer alone, and of several right answers that one, else the
+    first.
+    """
+    answer_of = {p.document: p.labels[:1] for p in predictions}
+    single_gold = []
+    for document in gold:
+        labels = answer_of.get(document.id, ())
+        if not set(labels) & set(document.labels):
+            labels = document.labels[:1]
+        single_gold.append(replace(document, labels=labels))
+    answers = [Prediction(document, labels=labels) for document, labels in answer_of.items()]
+    return single_gold, answers
 
 
 def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocument]:
