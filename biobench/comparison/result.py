@@ -149,6 +149,7 @@ class PairResult:
     """The true difference that `here` would show in 4 of 5 cases, corrected for all pairs."""
     verdict: Verdict = Verdict()
     exploratory: bool = False
+    """Whether a plan was declared (`Compared.plan`) that does not name this pair."""
 
     @property
     def wins(self) -> int:

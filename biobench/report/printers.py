@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -231,26 +232,33 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None =
     column, where they are wider than `width`.
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    pieces = [[0]]
-    for i in range(1, len(head)):
-        if (
-            width is not None
-            and len(pieces[-1]) > 1
-            and sum(widths[k] + 2 for k in (*pieces[-1], i)) - 2 > width
-        ):
-            pieces.append([0])
-        pieces[-1].append(i)
+    room = math.inf if width is None else width - widths[0]
+    pieces = _columns_that_fit([2 + of_column for of_column in widths[1:]], room)
     grids = []
     for piece in pieces:
-        filled = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in piece[1:])]
-        lines = [
-            "  ".join(
-                row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in piece
-            ).rstrip()
-            for row in (head, ["-" * w for w in widths], *filled)
-        ]
+        columns = [number + 1 for number in piece]
+        filled = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in columns)]
+        lines = []
+        for row in (head, ["-" * of_column for of_column in widths], *filled):
+            cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in columns)]
+            lines.append("  ".join(cells).rstrip())
         grids.append("\n".join(lines))
     return "\n\n".join(grids)
+
+
+def _columns_that_fit(widths: Sequence[int], room: float) -> list[list[int]]:
+    """The numbers of the columns, one list for each table of at most this width; a column that is
+    wider stands alone.
+    """
+    tables: list[list[int]] = [[]]
+    left = room
+    for column, width in enumerate(widths):
+        if width > left and tables[-1]:
+            tables.append([])
+            left = room
+        tables[-1].append(column)
+        left -= width
+    return tables
 
 
 def plain_note(note: str) -> str:
@@ -285,17 +293,11 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
         max((len(plain(name)) for name, *_ in sheet.rows), default=0), max(28, width // 3)
     )
     titles = ["_\n".join(plain(h).split("_")) for h in sheet.columns[2:]]
-    pieces: list[list[int]] = [[]]
-    left = room = width - name_width - 2
+    widths = []
     for i, title in enumerate(titles):
-        wide = 2 + max(
-            max(map(len, title.splitlines()), default=1), *(len(row[i + 2]) for row in sheet.rows)
-        )
-        if wide > left and pieces[-1]:
-            pieces.append([])
-            left = room
-        pieces[-1].append(i)
-        left -= wide
+        texts = [*title.splitlines(), *(row[i + 2] for row in sheet.rows)]
+        widths.append(2 + max(map(len, texts), default=1))
+    pieces = _columns_that_fit(widths, width - name_width - 2)
     for number, columns in enumerate(pieces, 1):
         part = f" ({number} of {len(pieces)})" if len(pieces) > 1 else ""
         table = Table(

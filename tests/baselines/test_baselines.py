@@ -211,7 +211,7 @@ def test_the_policies_that_read_are_those_that_predict_otherwise_for_other_words
     (tmp_path / "my_sts.yaml").write_text(STS, encoding="utf-8")
     paths = write_tasks(tmp_path)
     del paths["golden_needle"]  # its texts are made of a plan, and no policy has skill there
-    for path in (tmp_path / "my_sts.yaml", *paths.values()):
+    for path in ("demo_ner", tmp_path / "my_sts.yaml", *paths.values()):
         task = load_task(path)
         data = load_data(task, tmp_path)
         other_words = replace(

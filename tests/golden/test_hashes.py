@@ -43,7 +43,9 @@ def data_state(task_id: str, data_dir: Path) -> list[Any]:
 
 
 def test_every_shipped_spec_has_the_hash_that_it_had() -> None:
-    assert spec_hashes() == GOLDEN["tasks"]
+    found = spec_hashes()
+    changed = [name for name, digest in GOLDEN["tasks"].items() if found.get(name) != digest]
+    assert not changed, "give a new field of specs its default by `schema.source.later`"
 
 
 @pytest.mark.real

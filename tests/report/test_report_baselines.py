@@ -8,7 +8,7 @@ from biobench.report.baselines import baseline_rows, no_skill, shown
 from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.report.tasks import shipped, task_infos
-from biobench.schema.baseline import GateCheck
+from biobench.schema.baseline import SKILLED, GateCheck
 from biobench.store.baselines import save_baseline, scan_baselines
 from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run
@@ -85,7 +85,7 @@ def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs
     (record,) = scan_baselines(tmp_path)[0]
     bar = no_skill([record])["gad", "macro_f1"]
     blind = next(p for p in record.policies if p.kind == "floor")
-    for name in ("training dictionary", "bag of words", "length only", "id order"):
+    for name in SKILLED:
         other = blind.model_copy(update={"name": name, "scores": {"macro_f1": 0.9}})
         assert (
             no_skill([record.model_copy(update={"policies": (*record.policies, other)})])[
