@@ -288,7 +288,7 @@ class Encoder(nn.Module):
 
     def _reading(self, read: Tensor | None) -> AbstractContextManager[None]:
         """The last layer for these rows alone, where it can leave out the others."""
-        if read is None or self.last_layer is None:
+        if read is None or self.last_layer is None or not self.last_layer.draws_alike:
             return nullcontext()
         return self.last_layer.only(read)
 

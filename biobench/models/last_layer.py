@@ -2,7 +2,8 @@
 
 Every token is a key of the last attention, so that is computed for all. What follows it treats
 each token alone and is left out where nobody reads the state. Dropout draws for all tokens, so a
-seed's random numbers stay what they are without this.
+seed's random numbers stay what they are without this; the dropout of an adapter draws for its own
+input alone, and a layer with one is computed whole.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ class LastLayer:
         """layer: of BERT's kind (see `find_last_layer`)."""
         self.layer = layer
         self.dropouts = [m for m in layer.modules() if isinstance(m, Dropout)]
+
+    @property
+    def draws_alike(self) -> bool:
+        """Whether no dropout of the layer draws other numbers for a part of the tokens."""
+        rates = [m.p for m in self.layer.modules() if type(m) is nn.Dropout]
+        return not any(rates)
 
     @contextmanager
     def only(self, rows: Tensor) -> Iterator[None]:

@@ -35,9 +35,12 @@ def trained(network: Network, windows: list[Encoded]) -> list[Tensor]:
     return [logits, *gradients, torch.rand(1)]
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize(
+    ("family", "adapter_dropout", "computed"),
+    [("bert", None, 3), ("roberta", None, 3), ("bert", 0.0, 3), ("bert", 0.2, 43)],
+)
 def test_a_step_is_the_same_with_dropout_when_the_head_reads_first_tokens(
-    family: str, tmp_path: Path
+    family: str, adapter_dropout: float | None, computed: int, tmp_path: Path
 ) -> None:
     encoder = made(family, tmp_path).train()
     network = Network(encoder, LinearHead(encoder.width, OUTPUTS, 0.1, 0.5, "cls"))
@@ -51,11 +54,14 @@ def test_a_step_is_the_same_with_dropout_when_the_head_reads_first_tokens(
     last.get_submodule("output").register_forward_hook(
         lambda module, inputs, states: tokens.append(states.shape[1])
     )
+    if adapter_dropout is not None:
+        output = last.get_submodule("output")
+        output.dense = torch.nn.Sequential(torch.nn.Dropout(adapter_dropout), output.dense)
     limited = trained(network, windows)
     encoder.last_layer = None
     for found, wanted in zip(limited, trained(network, windows), strict=True):
         torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
-    assert tokens == [3, 43]
+    assert tokens == [computed, 43]
 
 
 def test_all_tokens_are_computed_for_other_heads_and_without_a_head(tmp_path: Path) -> None:
