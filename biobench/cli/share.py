@@ -79,6 +79,10 @@ def verify_submission(
     from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
+    if not folder.is_dir():
+        raise UsageError(
+            f"'{plain(str(folder))}' is not a folder", hint="give the folder that `submit` wrote"
+        )
     if against is not None and not against.is_dir():
         raise UsageError(
             f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder"

@@ -96,7 +96,8 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
                 raise UsageError(
                     f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml"
                 )
-            raise UsageError(f"unknown task '{text}'", hint=suggest(text, list(paths)))
+            hint = suggest(text, list(paths), otherwise="`biobench tasks list` shows the ids")
+            raise UsageError(f"unknown task '{text}'", hint=hint)
         path = paths[text]
     elif not path.is_file():
         raise UsageError(
