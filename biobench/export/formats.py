@@ -92,7 +92,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
             dataset_type=result.hub_repo or result.info.id,
             dataset_name=plain(result.info.name),
             dataset_split="test",
-            metric_type="f1" if row.metric.endswith("_f1") else row.metric,
+            metric_type="f1" if "f1" in row.metric.split("_") else row.metric,
             metric_name=f"{get_metric(row.metric).words} ({seeds_words(row)})",
             metric_value=round(row.mean, 6),
         )
