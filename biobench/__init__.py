@@ -1,8 +1,7 @@
 """BioBench: judging biomedical encoders, in French and English.
 
 The Python interface equals the command line: `run`, `compare`, `load_task`, `validate`, `results`,
-`predictions` and
-`report`. Nothing heavy is imported until one of them is used.
+`predictions` and `report`. Nothing heavy is imported until one of them is used.
 """
 
 from __future__ import annotations

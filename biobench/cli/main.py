@@ -92,6 +92,7 @@ def _in_words(error: Exception) -> str | None:
         return f"{message}\n" if message.strip() else ""
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
+    message = message.replace(": Value error, ", ": ", 1)  # words of the library that checks types
     return f"{visible(message)}\nhint: see `{command} --help`\n"
 
 

@@ -79,6 +79,10 @@ def verify_submission(
     from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
+    if not folder.is_dir():
+        raise UsageError(
+            f"'{plain(str(folder))}' is not a folder", hint="give the folder that `submit` wrote"
+        )
     if against is not None and not against.is_dir():
         raise UsageError(
             f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder"
@@ -97,13 +101,17 @@ def verify_submission(
 
 
 def _checks(verification: Verification) -> list[str]:
-    """A line a finding."""
+    """A line a finding; one that several files share stands once, with the first of them."""
     from biobench.report.escape import plain
 
-    return [
-        f"{check.code} {check.grade}: {plain(check.where)}: {check.what}"
-        for check in verification.checks
-    ]
+    files: dict[tuple[str, str, str], list[str]] = {}
+    for check in verification.checks:
+        files.setdefault((check.code, check.grade, check.what), []).append(check.where)
+    lines: list[str] = []
+    for (code, grade, finding), named in files.items():
+        more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+        lines.append(f"{code} {grade}: {plain(named[0])}{more}: {finding}")
+    return lines
 
 
 @results.command()

@@ -54,6 +54,10 @@ class Comparison(Compared):
 
     __str__ = text
 
+    def __repr__(self) -> str:
+        """The verdict alone; `print` shows the tables too."""
+        return "\n".join([*self.verdict, "print(...) shows the tables: .text(), .as_json()"])
+
     def _repr_html_(self) -> str:
         """The same text, for notebooks."""
         return f"<pre>{escape(self.text())}</pre>"

@@ -97,7 +97,7 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
                     f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml"
                 )
             own_spec = f"{text}.yaml"
-            hint = suggest(text, list(paths))
+            hint = suggest(text, list(paths), otherwise="`biobench tasks list` shows the ids")
             if Path(own_spec).is_file():
                 hint = f"did you mean '{own_spec}'?"
             raise UsageError(f"unknown task '{text}'", hint=hint)

@@ -104,10 +104,13 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     for location in locations:
         if location.partial:
             raise _incomplete(task, location, data_dir)
+    problem = f"no data below {data_dir}"
+    for location in locations:
+        if any(location.files.values()):  # only the original release lacks files
+            missing = data_dir / location.missing[0].removeprefix("../")
+            problem = f"file '{missing}' of the original release is missing"
     hint = remedy(task, data_dir)
-    raise DataUnavailableError(
-        f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access
-    )
+    raise DataUnavailableError(f"task {task.id}: {problem}", hint=hint, access=task.spec.access)
 
 
 def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> DataFormatError:
@@ -149,9 +152,12 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
         steps = f"`biobench data status {task.id} --steps` has the steps"
         return f"the data needs {kind}: see {spec.homepage}, then {put} ({steps})"
-    places = ", ".join(addresses(source))
+    places = addresses(source)
+    if len(places) > 1:
+        listed = f"`biobench data status {task.id} --steps` lists {len(places)} addresses"
+        return f"run `biobench data fetch {task.id}`, or {put} ({listed})"
     if places:
-        return f"run `biobench data fetch {task.id}`, or {put} (from {places})"
+        return f"run `biobench data fetch {task.id}`, or {put} (from {places[0]})"
     if spec.homepage == HOMEPAGE:
         return f"{put}, or name the folder above it by --data-dir"
     return f"{put} (from {spec.homepage})"

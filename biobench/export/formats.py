@@ -24,7 +24,7 @@ from biobench.report.escape import for_markdown, plain
 from biobench.report.results import load
 from biobench.report.row import METRICS, Row
 from biobench.report.sheets import percent
-from biobench.schema.kind import get_metric, has_f1, traits_of
+from biobench.schema.kind import get_metric, traits_of
 from biobench.schema.strict import suggest
 from biobench.version import __version__
 
@@ -102,7 +102,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
             dataset_type=result.hub_repo or result.info.id,
             dataset_name=plain(result.info.name),
             dataset_split="test",
-            metric_type="f1" if has_f1(result.info.type) else row.metric,
+            metric_type="f1" if "f1" in row.metric.split("_") else row.metric,
             metric_name=f"{get_metric(row.metric).words} ({seeds_words(row)})",
             metric_value=round(row.mean, 6),
         )

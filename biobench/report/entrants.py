@@ -148,9 +148,11 @@ def _unknown_model(name: str, results: Results) -> UsageError:
         models.update(names_of(group))
     for value in results.published:
         models.update(names_of(value))
-    hint = suggest(name, [plain(model) for model in sorted(models)])
-    if not hint.startswith("did you mean"):
-        hint = "`biobench report` shows the models that have results"
+    hint = suggest(
+        name,
+        [plain(model) for model in sorted(models)],
+        otherwise="`biobench report` shows the models that have results",
+    )
     return UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 

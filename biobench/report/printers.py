@@ -61,6 +61,7 @@ thead th { border-bottom: 2px solid currentColor; }
 tbody tr:hover { background: var(--soft); }
 small { opacity: .75; }
 .notes { max-width: 60rem; }
+@media (max-width: 40rem) { th[scope=row] { white-space: normal; min-width: 9rem; } }
 figure { margin: .5rem 0 1.5rem; }
 summary { cursor: pointer; margin: .5rem 0; }
 """

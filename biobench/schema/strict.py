@@ -216,20 +216,29 @@ def repeated(names: Iterable[str]) -> list[str]:
     return sorted(name for name, number in Counter(names).items() if number > 1)
 
 
-def suggest(word: str, known: Sequence[str]) -> str:
+def suggest(word: str, known: Sequence[str], otherwise: str = "") -> str:
     """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what
-    is, unless it is long.
+    is, unless it is long. otherwise: said in place of that list.
     """
-    spelled = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    folded = word.casefold()
+    near = [name for name in known if _of_like_length(folded, name.casefold())]
+    spelled = {name.casefold(): name for name in near}
+    close = difflib.get_close_matches(word, near, n=1, cutoff=0.6)
     close = close or [
-        spelled[c] for c in difflib.get_close_matches(word.casefold(), spelled, n=1, cutoff=0.6)
+        spelled[c] for c in difflib.get_close_matches(folded, spelled, n=1, cutoff=0.6)
     ]
     if close:
         return f"did you mean '{close[0]}'?"
+    if otherwise:
+        return otherwise
     if len(known) > MOST_KNOWN:
         return f"none of the {len(known)} known names is near it"
     return "known: " + ", ".join(sorted(known)) if known else "there is none to choose from"
+
+
+def _of_like_length(word: str, name: str) -> bool:
+    """Whether a slip of the pen can make one of the other; a name may also be cut short."""
+    return name.startswith(word) or len(name) <= 2 * len(word)
 
 
 def _show(value: Any) -> str:

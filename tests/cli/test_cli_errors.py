@@ -92,7 +92,9 @@ ARGUMENTS = [
     ),
     ("tasks show demo_nre", "unknown task 'demo_nre'", "demo_ner"),
     ("tasks validate nowhere.yaml", "nowhere.yaml", ""),
-    ("report --format pdf", "pdf", ""),
+    ("data fetch nope", "unknown task 'nope'", "biobench tasks list"),
+    ("verify-submission nope", "'nope' is not a folder", "submit"),
+    ("report --format pdf", "Invalid value for '--format': 'pdf' is not one of", ""),
     ("rescore", "results: there is no results folder", "--results-dir"),
     (
         "status --results-dir nowhere",

@@ -149,6 +149,13 @@ def test_open_data_can_be_laid_by_hand(biobench, tmp_path):
         f"CDR_Training" in said
     )
     assert f"into {tmp_path / 'bc5cdr_pubtator'}\n" in said
+    (tmp_path / "mtl_ncbi_disease_iob").mkdir()
+    for name in ("train.tsv", "devel.tsv", "test.tsv"):
+        (tmp_path / "mtl_ncbi_disease_iob" / name).touch()
+    said = biobench("run dummy --task ncbi_disease --data-dir", tmp_path)
+    missing = tmp_path / "ncbi_disease_pubtator" / "train" / "NCBItrainset_corpus.txt"
+    assert f"file '{missing}' of the original release is missing" in said.refusal()
+    assert "https://" not in said.err, "long lists of addresses are among the steps"
 
 
 def test_verify_without_a_task_takes_all_that_are_there(biobench, monkeypatch, tmp_path):

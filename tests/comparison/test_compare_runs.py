@@ -56,6 +56,7 @@ def test_all_right_against_one_answer_for_everything(tmp_path, tasks, seeds):
         held = compare(*names, results_dir=tmp_path, pooled=True)
         heads.add(held.verdict[0])
         assert held._repr_html_() == f"<pre>{escape(str(held))}</pre>"
+        assert repr(held).splitlines()[:-1] == list(held.verdict)
         (pair,) = held.pairs
         assert (pair.better, pair.worse) == ("oracle", "constant")
         assert all(line.documents.p < 1e-6 for line in pair.tasks)

@@ -20,7 +20,8 @@ from biobench.store import Store
 from biobench.submission.pack import submitted_groups
 from tests.helpers.report_make import save_run, save_runs
 
-SHIPPED = Path(__file__).parents[2] / "results"
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "results"
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
 
 
@@ -94,6 +95,13 @@ def test_the_hub_reads_the_model_card(results):
     assert found["gad", "macro F1 (one seed)"] == 0.7
     assert len(found) == 6
     assert "| 3 | micro F1 62.0 ±5.0 | 62.0 ±5.0 | 62.0 ±5.0 | 31.0 ±2.5 |" in card.text
+
+
+def test_an_accuracy_is_not_called_f1():
+    card = ModelCard(export("all-MiniLM-L6-v2", "model-card", ROOT / "results"))
+    types = {r.metric_name: r.metric_type for r in card.data.eval_results}
+    assert types["accuracy (mean of 3 seeds)"] == "accuracy"
+    assert types["macro F1 (mean of 3 seeds)"] == "f1"
 
 
 def test_the_hub_reads_the_result_file(results):

@@ -230,5 +230,8 @@ def test_suggestions():
     assert suggest("Name", ["NAME", "name", "Named"]) == "did you mean 'Named'?", (
         "what is spelled alike comes first"
     )
+    assert suggest("quaero", ["gad", "quaero_medline"]) == "did you mean 'quaero_medline'?"
+    assert suggest("nope", ["phenotype"]) == "known: phenotype", "half of it is not near"
+    assert suggest("zzz", ["b", "a"], otherwise="list them") == "list them"
     assert suggest("zzz", ["b", "a"]) == "known: a, b"
     assert suggest("zzz", []) == "there is none to choose from"

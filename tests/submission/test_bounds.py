@@ -162,10 +162,12 @@ def test_what_is_printed_of_damaged_records_and_names_is_short_and_visible(
     assert max(map(len, shown.out.splitlines())) < 400
     with open(os.path.join(os.fsencode(packed), b"\xff\n::error::.json"), "wb"):
         pass
+    (packed / "stray").touch()
     shown = call(monkeypatch, capfd, "verify-submission", packed)
+    assert " and 1 more: does not belong here\n" in shown.out, "one line for the same finding"
     assert all(line.startswith(("L02 error: ", "refused: ")) for line in shown.out.splitlines())
     listed = call(monkeypatch, capfd, "verify-submission", packed, "--json").json()
-    assert [check["code"] for check in listed["findings"]] == ["L02"]
+    assert [check["code"] for check in listed["findings"]] == ["L02", "L02"]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
