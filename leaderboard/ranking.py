@@ -147,6 +147,11 @@ def ranking(
         info for task, info in infos.items() if any(task in scored for scored in lines.values())
     )
     shared = _ranked_tasks(results, view, tasks, columns, eligible)
+    # Publications print few tasks under another average; the runs here have each, and are judged on
+    # the same tasks whatever the average.
+    of_runs = shared
+    if average != "paper":
+        of_runs = ranking(results, view, tasks, protocol).shared
     baseline = _best_baselines(in_view)
     return Ranking(
         view=view,
@@ -156,7 +161,7 @@ def ranking(
         shared=shared,
         entries=_entries(results, rows, lines, protocol_of, protocol, columns, shared),
         baseline=baseline,
-        best_runs=best_runs(results, rows, lines, protocol_of, shared, baseline),
+        best_runs=best_runs(results, rows, lines, protocol_of, of_runs, baseline),
     )
 
 

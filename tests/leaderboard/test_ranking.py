@@ -4,6 +4,8 @@ that of `compare`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from biobench.comparison.compare import compare
@@ -15,6 +17,8 @@ from leaderboard.ranking import first_pair, possible_ranks, ranking, views
 from tests.helpers import compare_make
 from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run, save_runs
+
+SHIPPED = Path(__file__).parents[2] / "results"
 
 TASKS = ("gad", "anatem", "hoc", "bc5cdr")
 SEEDS = (1, 2, 3, 4)
@@ -135,6 +139,17 @@ def test_the_average_that_is_asked_for_orders_the_ranking_and_decides_its_verdic
     whole = ranking(loaded, "en", average="macro")
     printed = {task for e in whole.entries if not e.is_run for task in e.cells}
     assert printed == {"gad", "hoc"}, "other tasks are printed under other averages"
+
+
+def test_runs_are_judged_on_the_same_tasks_under_every_average():
+    """Of the shipped runs, whose published rivals have macro F1 on two tasks alone."""
+    loaded = load(SHIPPED)
+    for view in ("fr", "en"):
+        tasks = {}
+        for average in ("paper", "macro"):
+            ranked = ranking(loaded, view, average=average)
+            tasks[average] = {best.protocol: best.tasks for best in ranked.best_runs}
+        assert tasks["paper"] == tasks["macro"] != {}, view
 
 
 def test_shared_tasks_are_those_with_the_most_scores():
