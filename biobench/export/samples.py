@@ -6,6 +6,7 @@ The corpora's texts are not copied: a sample is named by its document, answers b
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,15 +19,18 @@ from biobench.schema.record import RunRecord
 
 
 def samples(results: Sequence[TaskResult]) -> str:
-    """JSON lines, one for each run and test document. Raises UsageError where no task may have
-    any: data under an agreement leaves nothing, and numbers are not right or wrong.
+    """JSON lines, one for each run and test document, and a warning of tasks that may have none:
+    data under an agreement leaves nothing, and numbers are not right or wrong. Raises UsageError
+    where no task may have any.
     """
     shared = [result for result in results if _is_shown(result)]
+    left_out = ", ".join(result.info.id for result in results if result not in shared)
+    message = f"no samples of {left_out} may be written"
+    reason = "data under an agreement stays here, and numbers are not right or wrong"
     if not shared:
-        tasks = ", ".join(result.info.id for result in results)
-        message = f"no samples of {tasks} may be written"
-        hint = "data under an agreement stays here, and numbers are not right or wrong"
-        raise UsageError(message, hint=hint)
+        raise UsageError(message, hint=reason)
+    if left_out:
+        logging.getLogger("biobench").warning(f"{message}: {reason}")
     evaluation = evaluation_id(results)
     lines = [
         shown_json(json.dumps(sample, ensure_ascii=False, allow_nan=False))
@@ -37,8 +41,11 @@ def samples(results: Sequence[TaskResult]) -> str:
 
 
 def _is_shown(result: TaskResult) -> bool:
-    records = result.group.records
-    return not (any(record.redacted for record in records) or get_kind(result.info.type).numeric)
+    spec = result.info.spec
+    under_agreement = spec is not None and spec.access == "agreement"
+    if under_agreement or any(record.redacted for record in result.group.records):
+        return False
+    return not get_kind(result.info.type).numeric
 
 
 def _samples_of(result: TaskResult, evaluation: str) -> Iterator[dict[str, Any]]:

@@ -262,12 +262,18 @@ def test_samples_say_of_each_document_what_was_right() -> None:
     assert all(re.fullmatch(r"\w+ \d+:\d+", answer) for answer in answers)
 
 
-def test_samples_of_data_under_an_agreement_stay_here(tmp_path: Path) -> None:
+def test_samples_of_data_under_an_agreement_stay_here(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     save_runs(tmp_path, "org/model", "gad", SEEDS)
+    save_runs(tmp_path, "org/model", "deid", SEEDS)
+    written = export("org/model", "every-eval-ever-samples", tmp_path).splitlines()
+    assert {json.loads(line)["evaluation_name"].partition("/")[0] for line in written} == {"gad"}
+    assert "no samples of deid may be written" in caplog.text
     store = Store(tmp_path)
     for stored in list(store.records()):
         store.update(stored.model_copy(update={"redacted": True}))
-    with pytest.raises(UsageError, match="no samples of gad may be written"):
+    with pytest.raises(UsageError, match="no samples of deid, gad may be written"):
         export("org/model", "every-eval-ever-samples", tmp_path)
 
 
