@@ -6,6 +6,7 @@ The Python interface equals the command line: `run`, `compare`, `load_task`, `va
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from biobench.version import __version__
@@ -51,4 +52,25 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'biobench' has no attribute {name!r}")
     module, attribute = _LAZY[name]
-    return getattr(import_module(module), attribute)
+    function = getattr(import_module(module), attribute)
+    if name != "run":  # whose arguments are declared, and checked already
+        function = _with_checked_keywords(function)
+    globals()[name] = function
+    return function
+
+
+def _with_checked_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; a keyword that it does not have is answered with the nearest one."""
+    import functools
+    import inspect
+
+    from biobench.schema.strict import check_keywords
+
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        check_keywords(function.__name__, keywords, known)
+        return function(*arguments, **keywords)
+
+    return called

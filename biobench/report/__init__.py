@@ -20,8 +20,14 @@ class _Room(ModuleType):
         average: paper (each task's published one), macro, micro or weighted. Raises UsageError
         where there is no such folder.
         """
-        from biobench.report.frames import results
+        import inspect
 
+        from biobench.report.frame import build
+        from biobench.report.frames import results
+        from biobench.schema.strict import check_keywords
+
+        known = list(inspect.signature(build).parameters)[2:]
+        check_keywords("report", filters, ["results_dir", "average", *known])
         return results(results_dir).report(average, **filters)  # type: ignore[arg-type]
 
 

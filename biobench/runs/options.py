@@ -28,7 +28,7 @@ from typing import (
 )
 
 from biobench.errors import UsageError
-from biobench.schema.strict import suggest
+from biobench.schema.strict import check_keywords
 
 Declared = TypeVar("Declared")
 Converted = TypeVar("Converted")
@@ -264,10 +264,7 @@ def with_arguments_of(
 
     def decorate(function: Callable[[Declared], Result]) -> Callable[Arguments, Result]:
         def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-            for name in keywords:
-                if name not in shown.parameters:
-                    hint = suggest(name, list(shown.parameters))
-                    raise TypeError(f"{function.__name__}() has no argument '{name}'; {hint}")
+            check_keywords(function.__name__, keywords, list(shown.parameters))
             return function(kind(*args, **keywords))
 
         called.__doc__, called.__name__ = function.__doc__, function.__name__

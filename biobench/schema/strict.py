@@ -236,6 +236,17 @@ def suggest(word: str, known: Sequence[str], otherwise: str = "") -> str:
     return "known: " + ", ".join(sorted(known)) if known else "there is none to choose from"
 
 
+def check_keywords(name: str, keywords: Iterable[str], known: Sequence[str]) -> None:
+    """Raise TypeError for a keyword that a function does not have, with the nearest one.
+
+    name: of the function, as its caller writes it.
+    """
+    for keyword in keywords:
+        if keyword not in known:
+            hint = suggest(keyword, known)
+            raise TypeError(f"{name}() has no argument '{keyword}'; {hint}")
+
+
 def _of_like_length(word: str, name: str) -> bool:
     """Whether a slip of the pen can make one of the other; a name may also be cut short."""
     return name.startswith(word) or len(name) <= 2 * len(word)

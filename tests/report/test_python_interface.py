@@ -53,6 +53,12 @@ def test_results_and_reports_show_themselves_in_few_lines(folder: Path) -> None:
 def test_a_wrong_argument_names_the_nearest_one() -> None:
     with pytest.raises(TypeError, match=r"run\(\) has no argument 'task'; .*tasks"):
         biobench.run("org/mine", task="gad")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"compare\(\) has no argument 'result_dir'; .*results_dir"):
+        biobench.compare("a", "b", result_dir="x")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"load_task\(\) has no argument 'override'; .*overrides"):
+        biobench.load_task("gad", override=[])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"report\(\) has no argument 'task'; .*tasks"):
+        biobench.report("results", task=["gad"])
 
 
 def test_runs_of_a_task_that_fails_its_gate_are_not_missing_in_silence(folder: Path) -> None:
