@@ -166,21 +166,14 @@ def build(
     means, part_notes = suite_averages(
         [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks
     )
-    published = {r.task for r in rows if r.source == "published"}
-    present = {r.task for r in rows}
     # what is missing comes first: the terminal shows only the first few notes
     missing = refusal_remarks(loaded.refusals)
-    notes = [
-        *(text for source, task, text in missing if wanted(task, source)),
-        *below_baselines(rows, everything.rows),
-        *(remark for row in rows for remark in row.notes),
-        *(text for source, task, text in everything.remarks if wanted(task, source)),
-        *other_scores(rows, infos),
-        *likely_note(rows),
-        *deviation_notes([info for info in infos.values() if info.id in published]),
-        *part_notes,
-        *_left_out(means, loaded),
-    ]
+    notes = [text for source, task, text in missing if wanted(task, source)]
+    notes += _notes_on_rows(rows, everything.rows)
+    notes += [text for source, task, text in everything.remarks if wanted(task, source)]
+    notes += _notes_on_published(rows, infos)
+    notes += [*part_notes, *_left_out(means, loaded)]
+    present = {r.task for r in rows}
     return Report(
         average=average,
         rows=tuple(rows),
@@ -190,6 +183,21 @@ def build(
         findings=loaded.findings,
         slice=loaded.slice,
     )
+
+
+def _notes_on_rows(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
+    """Models below a baseline, then what is known of each row."""
+    notes = below_baselines(rows, everything)
+    for row in rows:
+        notes += row.notes
+    return notes
+
+
+def _notes_on_published(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str]:
+    """Other scores than F1, averages that are likely, and how published protocols differ."""
+    published = {row.task for row in rows if row.source == "published"}
+    differing = [info for info in infos.values() if info.id in published]
+    return [*other_scores(rows, infos), *likely_note(rows), *deviation_notes(differing)]
 
 
 def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:
