@@ -17,8 +17,9 @@ import numpy as np
 from biobench import stats
 from biobench.comparison.correction import SAME_RUNS, SAME_SEEDS
 from biobench.report.guessing import ALPHA as GUESSING_ALPHA
-from biobench.stats import Answer, Counts, LeftOut, TaskNoise, Variances
+from biobench.stats import Answer, Counts, LeftOut, Variances
 from biobench.stats.types import FloatArray
+from tests.helpers.stats_simulation import compare_left_out, left_out_of
 
 ALPHA = 0.05
 COLLAPSE = 30.0
@@ -108,13 +109,17 @@ class World:
         seeds = " against ".join(map(str, self.seeds))
         return f"{self.models} models, {tasks}, {seeds} seeds, documents {self.documents:g}"
 
+    @property
+    def truth(self) -> FloatArray:
+        """(models,) true means."""
+        return np.pad(np.array(self.means), (0, self.models - len(self.means)))
+
     def draw(self, rng: Generator) -> Suite:
         """One suite of runs."""
         scores, seed_parts = [], []
-        for model in range(self.models):
+        for model, truth in enumerate(self.truth):
             noise = SEEDS[self.noise[min(model, len(self.noise) - 1)]]
             count = self.seeds[min(model, len(self.seeds) - 1)]
-            truth = self.means[model] if model < len(self.means) else 0.0
             runs = truth + self.spread * noise(rng, (self.tasks, count))
             scores.append(runs.mean(axis=1))
             seed_parts.append([stats.seed_part(of_task) for of_task in runs])
@@ -210,8 +215,7 @@ def grid(
 
 def some_pair(rng: Generator, world: World) -> bool:
     """Whether some pair is shown the wrong way round, or though the models are equal."""
-    truth = np.zeros(world.models)
-    truth[: len(world.means)] = world.means
+    truth = world.truth
     return any(truth[better] <= truth[worse] for better, worse in world.draw(rng).shown())
 
 
@@ -222,8 +226,7 @@ def some_pair_beyond(rng: Generator, world: World) -> bool:
 
 def some_rank(rng: Generator, world: World) -> bool:
     """Whether some model's possible ranks leave out its true ones."""
-    truth = np.zeros(world.models)
-    truth[: len(world.means)] = world.means
+    truth = world.truth
     possible = stats.possible_ranks(world.models, world.draw(rng).shown())
     for mean, (low, high) in zip(truth, possible, strict=True):
         best, last = 1 + int((truth > mean).sum()), world.models - int((truth < mean).sum())
@@ -343,8 +346,7 @@ def same_rows(rng: Generator, draws: int) -> Iterator[Row]:
         if min(world.seeds) < SAME_SEEDS or min(world.seeds) * world.tasks < SAME_RUNS:
             return False
         suite = world.draw(rng)
-        truth = np.zeros(world.models)
-        truth[: len(world.means)] = world.means
+        truth = world.truth
         outside = [suite.answers(*pair)[0].p_outside(1.0) for pair in suite.pairs]
         return any(
             step is not None and step.passed and abs(truth[pair[0]] - truth[pair[1]]) >= 1.0
@@ -453,23 +455,16 @@ class CountWorld:
                 )
                 for part in (tp, fp, fn)
             ]
-            names = [str(group) for group in range(groups)]
-            models.append(stats.left_out(Counts.of(*summed), self.average, groups=names))
+            models.append(left_out_of(Counts.of(*summed), self.average))
         return models
 
 
 def counted_pair(rng: Generator, world: CountWorld) -> bool:
     """Whether some pair of equal models is shown to differ."""
     models = world.draw(rng)
-    p_values = []
-    for first, second in combinations(models, 2):
-        seeds = (stats.seed_part(first.full), stats.seed_part(second.full))
-        noise = TaskNoise("corpus", seeds, (first, second))
-        estimate = float(first.full.mean() - second.full.mean())
-        answer = stats.these_tasks(estimate, stats.mean_variances([noise], np.ones(1)))
-        assert answer is not None
-        p_values.append(answer.p)
-    return any(step is not None and step.passed for step in stats.holm(p_values, ALPHA))
+    answers = [compare_left_out([a], [b], ["corpus"])[0] for a, b in combinations(models, 2)]
+    steps = stats.holm([None if answer is None else answer.p for answer in answers], ALPHA)
+    return any(step is not None and step.passed for step in steps)
 
 
 def count_rows(rng: Generator, draws: int) -> Iterator[Row]:

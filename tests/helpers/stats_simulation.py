@@ -64,6 +64,22 @@ def left_out_of(counts: Counts, average: Average = "macro", corpus: str = "") ->
     return left_out(counts, average, groups=[f"{corpus}{i}" for i in range(counts.n_groups)])
 
 
+def compare_left_out(
+    first: Sequence[LeftOut], second: Sequence[LeftOut], corpora: Sequence[str]
+) -> tuple[Answer | None, FloatArray]:
+    """First minus second model on tasks of these corpora, and the difference on each task."""
+    noises, differences = [], []
+    for corpus, *sides in zip(corpora, first, second, strict=True):
+        differences.append(float(sides[0].full.mean() - sides[1].full.mean()))
+        seeds = None
+        if min(side.full.size for side in sides) > 1:
+            seeds = (seed_part(sides[0].full), seed_part(sides[1].full))
+        noises.append(TaskNoise(corpus, seeds, (sides[0], sides[1])))
+    weights = task_weights(corpora)
+    gaps = np.array(differences)
+    return these_tasks(float(weights @ gaps), mean_variances(noises, weights)), gaps
+
+
 def compare_counts(
     pairs: Sequence[tuple[Counts, Counts]], average: Average = "macro", corpora: str = ""
 ) -> Answer | None:
@@ -71,13 +87,8 @@ def compare_counts(
     given.
     """
     letters = corpora or "".join(chr(97 + i) for i in range(len(pairs)))
-    noises, differences = [], []
-    for (first, second), corpus in zip(pairs, letters, strict=True):
-        sides = left_out_of(first, average, corpus), left_out_of(second, average, corpus)
-        differences.append(float(sides[0].full.mean() - sides[1].full.mean()))
-        seeds = None
-        if min(first.n_seeds, second.n_seeds) > 1:
-            seeds = tuple(seed_part(side.full) for side in sides)
-        noises.append(TaskNoise(corpus, seeds, sides))
-    weights = task_weights(letters)
-    return these_tasks(float(weights @ differences), mean_variances(noises, weights))
+    first, second = (
+        [left_out_of(counts, average, corpus) for counts, corpus in zip(side, letters, strict=True)]
+        for side in zip(*pairs, strict=True)
+    )
+    return compare_left_out(first, second, letters)[0]
