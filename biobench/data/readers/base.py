@@ -68,11 +68,9 @@ class Request(Generic[O_co]):
         """
         order = {"train": 0, "validation": 1, "test": 2}
         for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
-            if allowed and split not in allowed:
-                raise DataFormatError(
-                    f"files.{split} does not fit format '{self.options.format}'",
-                    hint="use " + ", ".join(allowed),
-                )
+            if split not in allowed:
+                message = f"files.{split} does not fit format '{self.options.format}'"
+                raise DataFormatError(message, hint="use " + ", ".join(allowed))
             for path in self.files[split]:
                 yield ("" if split == "all" else split), path
 
@@ -90,9 +88,8 @@ class Request(Generic[O_co]):
         if set(self.files) != {"texts", "labels"}:
             message = f"format '{self.options.format}' needs files.texts and files.labels"
             raise DataFormatError(message, hint="name both, for example `texts: text/*.txt`")
-        texts, labels = (
-            [FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels")
-        )
+        texts = [FileLine(self, "", path) for path in self.files["texts"]]
+        labels = [FileLine(self, "", path) for path in self.files["labels"]]
         return texts, labels
 
 
@@ -113,12 +110,10 @@ class FileLine:
         return replace(self, line=line)
 
     def bad(self, message: str, hint: str, value: str | None = None) -> DataFormatError:
-        """The error for this place. `{}` in `what` stands for the value, which data under an
+        """The error for this place. `{}` in `message` stands for the value, which data under an
         agreement withhold.
         """
-        error = DataFormatError(
-            message, hint=hint, file=self.path, line=self.line, value=value or ""
-        )
+        error = DataFormatError(message, hint=hint, file=self.path, line=self.line, value=value)
         if self.request.redact:
             error.withhold()
         return error
@@ -127,15 +122,14 @@ class FileLine:
         """`label` itself when the task has it (or has a rule instead of a list); else raises
         DataFormatError.
         """
-        request, labels = self.request, self.request.spec.labels
-        if (
-            KINDS[request.spec.type].numeric
-            or request.any_label
-            or not isinstance(labels, list)
-            or label in labels
-        ):
-            return label  # the kind checks numbers
-        hint = "add it to `labels`, or map it" if request.redact else suggest(label, labels)
+        spec, labels = self.request.spec, self.request.spec.labels
+        if self.request.any_label or KINDS[spec.type].numeric:  # the kind checks numbers
+            return label
+        if not isinstance(labels, list) or label in labels:
+            return label
+        hint = "add it to `labels`, or map it"
+        if not self.request.redact:
+            hint = suggest(label, labels)
         raise self.bad("{} is not a label of the task", hint, label)
 
     def mapped(self, name: str, types: Mapping[str, str | None]) -> str | None:
@@ -238,3 +232,18 @@ class DocumentNames:
         if times > 1:
             document_id = f"{document_id}#{times}"
         return document_id, name
+
+
+T = TypeVar("T")
+
+
+def in_shares(items: Sequence[T], shares: Mapping[str, float]) -> dict[str, list[T]]:
+    """The items, in their order, divided among the splits in these shares (which sum to 1)."""
+    parts: dict[str, list[T]] = {}
+    begin, total = 0, 0.0
+    for split, share in shares.items():
+        total += share
+        end = round(total * len(items))
+        parts[split] = list(items[begin:end])
+        begin = end
+    return parts

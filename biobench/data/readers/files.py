@@ -14,7 +14,7 @@ import math
 import xml.etree.ElementTree as ET
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -91,35 +91,32 @@ def delimited(
     is read as Python reads it, and its line ends stay.
     """
     csv.field_size_limit(1 << 27)  # clinical notes exceed the module's default of 128 KiB
+    quotes: Literal[0, 3] = csv.QUOTE_MINIMAL
+    if quoting == "none":
+        quotes = csv.QUOTE_NONE
+    lines = _stream_lines(location.path, strict=strict)
+    rows = csv.reader(lines, delimiter=DELIMITERS[separator], quoting=quotes, strict=strict)
+    at = location
+    try:
+        for row in rows:
+            if row:
+                yield at, row
+            at = location.at(rows.line_num + 1)
+    except csv.Error as error:
+        hint = "repair the quotes, or set `reader.quoting: none`"
+        raise at.bad(f"not a delimited row: {error}", hint) from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise at.bad(f"cannot be read: {first_line(error)}", "check the file") from None
 
-    def lines() -> Iterator[str]:
-        with (
-            gzip.open(location.path)
-            if location.path.suffix == ".gz"
-            else location.path.open("rb") as stream
-        ):
-            for number, raw in enumerate(stream, start=1):
-                line = decoded(location.path, raw, "strict", number)
-                yield line.removesuffix("\n").removesuffix("\r") + "\n" if strict else line
 
-    quotes: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
-    table = csv.reader(lines(), delimiter=DELIMITERS[separator], quoting=quotes, strict=strict)
-    first = 1
-    while True:
-        try:
-            row = next(table)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            hint = "repair the quotes, or set `reader.quoting: none`"
-            raise location.at(first).bad(f"not a delimited row: {error}", hint) from None
-        except (EOFError, OSError, zlib.error) as error:
-            raise location.at(first).bad(
-                f"cannot be read: {first_line(error)}", "check the file"
-            ) from None
-        if row:
-            yield location.at(first), row
-        first = table.line_num + 1
+def _stream_lines(path: Path, *, strict: bool) -> Iterator[str]:
+    """The lines of a file (also .gz) with their ends; strict: every end is a line feed."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        for number, raw in enumerate(stream, start=1):
+            line = decoded(path, raw, line=number)
+            if strict:
+                line = line.removesuffix("\n").removesuffix("\r") + "\n"
+            yield line
 
 
 def table(
@@ -136,22 +133,17 @@ def table(
                 if column not in header:
                     hint = f"{location.nearest(column, header)}; the separator is a {separator}"
                     raise at.bad(f"the header has no column '{column}'", hint)
-        elif len(row) != len(header):
-            raise at.bad(
-                f"the row has {len(row)} fields, the header {len(header)}", "repair the row"
-            )
-        else:
-            yield at, dict(zip(header, row, strict=True))
+            continue
+        if len(row) != len(header):
+            message = f"the row has {len(row)} fields, the header {len(header)}"
+            raise at.bad(message, "repair the row")
+        yield at, dict(zip(header, row, strict=True))
 
 
 def parse_json(
-    location: FileLine,
-    text: str,
-    hint: str,
-    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
-    one: bool = False,
+    location: FileLine, text: str, hint: str, pairs: type[list[tuple[str, Any]]] | None = None
 ) -> Any:
-    """The JSON value of a file's text, or of one line of it. pairs: what an object's fields become.
+    """The JSON value of a text that begins at this place. pairs: what an object's fields become.
 
     Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for
     numbers of thousands of digits.
@@ -159,9 +151,8 @@ def parse_json(
     try:
         return json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
-        raise location.at(location.line if one else error.lineno).bad(
-            f"not valid JSON: {error.msg}", hint
-        ) from None
+        at = location.at((location.line or 1) + error.lineno - 1)
+        raise at.bad(f"not valid JSON: {error.msg}", hint) from None
     except RecursionError:
         raise location.bad("JSON that is nested too deeply", hint) from None
     except ValueError:
@@ -179,6 +170,14 @@ def parse_xml(location: FileLine, *, declared: bool = False) -> ET.Element:
         ) from None
     except OSError as error:
         raise unreadable(location.path, error) from None
+
+
+def xml_files(
+    request: Request[Any], *, declared: bool = False
+) -> Iterator[tuple[FileLine, ET.Element]]:
+    """(place without a line, root element) of each file; see `parse_xml`."""
+    for start in request.places():
+        yield start.at(None), parse_xml(start, declared=declared)
 
 
 def missing(value: Any) -> bool:
@@ -251,20 +250,20 @@ class DataRow:
         1. Numbers are read where the spec's labels say so.
         """
         values = self.items(name, "labels")
-        spec = self.location.request.spec
-        listed = spec.labels if isinstance(spec.labels, list) else []
-        fractions = KINDS[spec.type].numeric
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(set(numbers)) < len(numbers):
             hint = "write the names of the labels that are 1, as a list of texts"
             raise self.bad("a label is a vector of numbers (multi-hot): {}", hint, str(values))
+        spec = self.location.request.spec
+        written = [*declared]
+        if isinstance(spec.labels, list):
+            written += spec.labels
         for value in values:
             if isinstance(value, (dict, list)):
-                kind = "an object" if isinstance(value, dict) else "a list"
                 hint = f"field '{name}' must hold a label, or a list of labels, as texts"
-                raise self.bad(f"a label is {kind}: {{}}", hint, str(value))
-            is_fraction = isinstance(value, float) and not fractions
-            if is_fraction and str(value) not in (*declared, *listed):
+                raise self.bad("a label is an object or a list: {}", hint, str(value))
+            is_number = isinstance(value, float) and not KINDS[spec.type].numeric
+            if is_number and str(value) not in written:
                 hint = "labels are texts or whole numbers; a number to predict is `regression`"
                 raise self.bad("a label is the number {}", hint, str(value))
         return [self.named(value, names) for value in values]
@@ -274,11 +273,7 @@ class DataRow:
         if not names or not isinstance(value, int) or isinstance(value, bool):
             return str(value)
         if not 0 <= value < len(names):
-            hint = "check `reader.names`"
-            if value == -1:
-                hint = (
-                    "-1 stands for a hidden label: leave this split's file out, or get its labels"
-                )
+            hint = "check `reader.names`; -1 stands for a hidden label: leave that file out"
             raise self.bad(f"{{}} is not an index into the {len(names)} names", hint, str(value))
         return names[value]
 
@@ -308,32 +303,31 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
 def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, or number of the object in its file; object)."""
     if layout == "lines":
-        return _object_lines(location)
-    text = read_text(location.path)
-    if layout == "keyed":
-        return enumerate(_keyed_objects(location, text), start=1)
+        hint = "one object a line"
+        for line, text in read_lines(location.path):
+            if text.strip():
+                at = location.at(line)
+                item = parse_json(at, text, hint)
+                if not isinstance(item, dict):
+                    raise at.bad("is not an object: {}", hint, text)
+                yield line, item
+    else:
+        text = read_text(location.path)
+        objects = _listed if layout == "list" else _keyed
+        yield from enumerate(objects(location, text), start=1)
+
+
+def _listed(location: FileLine, text: str) -> list[dict[str, Any]]:
     items = parse_json(location, text, "repair the file")
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        hint = "set `reader.layout: lines` for one object a line"
-        raise location.bad("is not a list of objects", hint)
-    return enumerate(items, start=1)
+    if isinstance(items, list) and all(isinstance(item, dict) for item in items):
+        return items
+    hint = "set `reader.layout: lines` for one object a line"
+    raise location.bad("is not a list of objects", hint)
 
 
-def _object_lines(location: FileLine) -> Iterator[tuple[int, dict[str, Any]]]:
-    hint = "one object a line"
-    for line, text in read_lines(location.path):
-        if not text.strip():
-            continue
-        item = parse_json(location.at(line), text, hint, one=True)
-        if not isinstance(item, dict):
-            raise location.at(line).bad("is not an object: {}", hint, text)
-        yield line, item
-
-
-def _keyed_objects(location: FileLine, text: str) -> list[dict[str, Any]]:
+def _keyed(location: FileLine, text: str) -> list[dict[str, Any]]:
     """The objects, each with its key, one that stands twice included."""
     items = parse_json(location, text, "repair the file", _Pairs)
-    if not isinstance(items, _Pairs) or not all(isinstance(item, _Pairs) for _, item in items):
-        hint = "set `reader.layout: list` for a list"
-        raise location.bad("is not an object of objects", hint)
-    return [{**dict(item), KEY: key} for key, item in items]
+    if isinstance(items, _Pairs) and all(isinstance(item, _Pairs) for _, item in items):
+        return [{**dict(item), KEY: key} for key, item in items]
+    raise location.bad("is not an object of objects", "set `reader.layout: list` for a list")

@@ -5,7 +5,6 @@ and tags too).
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -100,22 +99,22 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
             group = cells.get("group", id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
-            content = {
-                "query": cells.get("first", "").strip(),
-                "labels": _mapped(location, names, options.label_map),
-                "remarks": _quoted_lines(location, row),
-            }
-            yield location.document(id, cells["text"].strip(), group, **content)
+            yield location.document(
+                id,
+                cells["text"].strip(),
+                group,
+                query=cells.get("first", "").strip(),
+                labels=_mapped(location, names, options.label_map),
+                remarks=_quoted_lines(location, row),
+            )
 
 
 def _positions(location: FileLine, layout: ColumnLayout, row: list[str]) -> dict[str, list[int]]:
     """Role to the numbers of its columns, of which a label may have several."""
-    columns = layout.columns.model_dump(exclude_none=True)
-    columns["label"] = columns.pop("label")  # the last to be looked for
-    return {
-        role: [_position(location, layout, role, column, row) for column in items_of(named)]
-        for role, named in columns.items()
-    }
+    positions: dict[str, list[int]] = {}
+    for role, columns in layout.columns.model_dump(exclude_none=True).items():
+        positions[role] = [_position(location, layout, role, c, row) for c in items_of(columns)]
+    return positions
 
 
 def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
@@ -130,7 +129,8 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     """The names that stand between separators, without blanks around them and empty ones."""
     if separator is None:
         return names
-    return [stripped for name in names for p in name.split(separator) if (stripped := p.strip())]
+    parts = [part.strip() for name in names for part in name.split(separator)]
+    return [part for part in parts if part]
 
 
 def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:
@@ -161,13 +161,13 @@ def _position(
 
 def _mean(location: FileLine, cells: list[str]) -> str:
     """The mean of the cells' numbers, as text."""
-    try:
-        numbers = [float(cell) for cell in cells]
-    except ValueError:
-        wrong = next(c for c in cells if not re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", c))
-        raise location.bad(
-            "{} is not a number", "fill the cell in, or remove the row", wrong
-        ) from None
+    numbers: list[float] = []
+    for cell in cells:
+        try:
+            numbers.append(float(cell))
+        except ValueError:
+            hint = "fill the cell in, or remove the row"
+            raise location.bad("{} is not a number", hint, cell) from None
     return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
@@ -216,12 +216,11 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
         row.need(options.text, options.label, options.id, options.group, options.first)
         text = _json_text(options, row.values[options.text])
         unlabelled = missing(row.values[options.label])
-        if (text is None or unlabelled) and options.drop_missing:
-            continue
         if text is None or unlabelled:
-            lacking = "label" if unlabelled else "text"
-            hint = "fill it in, or set `reader.drop_missing: true`"
-            raise row.bad(f"the object has no {lacking}", hint)
+            if options.drop_missing:
+                continue
+            hint = "fill both in, or set `reader.drop_missing: true`"
+            raise row.bad("the object has no label, or no text", hint)
         names = _parted(row.labels(options.label, options.label_map), options.label_separator)
         id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
         group = row.text(options.group, "group", id)
@@ -266,7 +265,7 @@ class ParquetOptions(ReaderOptions):
     """What the integers of the label or tag column stand for; empty where the column holds texts.
     file: each file's metadata say it, as the hub's tables do.
     """
-    label_map: dict[str, str | None] = {}
+    label_map: LabelMap = {}
     """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay.
     """
     label_separator: str | None = later(None)
@@ -281,11 +280,11 @@ class ParquetOptions(ReaderOptions):
     @model_validator(mode="after")
     def _one_pair(self) -> ParquetOptions:
         c = self.columns
-        text, token = (c.text, c.labels), (c.tokens, c.tags)
-        if not ((all(text) and not any(token)) or (all(token) and not any(text))):
-            raise fail(
-                "columns must name text and labels, or tokens and tags", "give one of the two pairs"
-            )
+        if (c.text is None) != (c.labels is None) or (c.tokens is None) != (c.tags is None):
+            raise fail("half of a pair is named", "text and labels, or tokens and tags")
+        if (c.text is None) == (c.tokens is None):
+            message = "columns must name text and labels, or tokens and tags"
+            raise fail(message, "give one of the two pairs")
         if c.first is not None and c.text is None:
             raise fail("columns.first goes with text and labels", "leave it out")
         return self
@@ -307,21 +306,19 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
             if path not in own_names:
                 own_names[path] = _names_in(row.location, c.labels or c.tags or "")
             names = own_names[path]
-        if c.text is not None and c.labels is not None:
-            labels = _parted(
-                row.labels(c.labels, options.label_map, names), options.label_separator
-            )
-            content: dict[str, Any] = {
-                "text": row.text(c.text, "text", "").strip(),
-                "query": row.text(c.first, "first text", "").strip(),
-                "labels": tuple(filter(None, _mapped(row.location, labels, options.label_map))),
-            }
-        else:
-            assert c.tokens is not None
-            assert c.tags is not None
-            words, tags = tagged_row(row, c.tokens, c.tags, names, tagging)
-            content = tagged(words, tags, tagging)
-        yield row.location.document(id, group=group, **content)
+        if c.tokens is not None:
+            words, tags = tagged_row(row, c.tokens, c.tags or "", names, tagging)
+            yield row.location.document(id, group=group, **tagged(words, tags, tagging))
+            continue
+        labels = row.labels(c.labels or "", options.label_map, names)
+        labels = _parted(labels, options.label_separator)
+        yield row.location.document(
+            id,
+            row.text(c.text, "text", "").strip(),
+            group,
+            query=row.text(c.first, "first text", "").strip(),
+            labels=tuple(filter(None, _mapped(row.location, labels, options.label_map))),
+        )
 
 
 def _names_in(location: FileLine, column: str) -> list[str]:
