@@ -244,7 +244,7 @@ def test_a_quoted_text_of_several_lines_is_a_finding(tmp_path):
 def test_the_readers_own_message_is_shown_with_its_line(tmp_path):
     rows = [f"A text {i}\t{'ab'[i % 2]}" for i in range(20)]
     for bad, message in (
-        ("extra\tfield\there", r"all\.tsv:11: the row has 3 fields, the first has 2"),
+        ("extra\tfield\there", r"all\.tsv:11: the row has 3 fields, not 2"),
         ('"Never closed\ta', r"all\.tsv:11: not a delimited row: unexpected end of data"),
     ):
         lines = ["text\tlabel", *rows[:9], bad, *rows[10:]]

@@ -14,7 +14,7 @@ file whose order counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
@@ -92,6 +92,14 @@ class Request(Generic[O_co]):
         labels = [FileLine(self, "", path) for path in self.files["labels"]]
         return texts, labels
 
+    def tables_of(self, split: str, names: str) -> list[FileLine]:
+        """The files of a split that has one for each of the names. Raises DataFormatError."""
+        paths = self.files.get(split, [])
+        if len(paths) != len(names.split(", ")):
+            message = f"files.{split} names {len(paths)} files"
+            raise DataFormatError(message, hint=f"name {names}, in this order")
+        return [FileLine(self, split, path) for path in paths]
+
 
 @dataclass(slots=True)
 class FileLine:
@@ -139,15 +147,24 @@ class FileLine:
         label = types.get(name, name)
         return None if label is None else self.label(label)
 
-    def nearest(self, name: str, known: Sequence[str]) -> str:
-        """The hint for a column or field that the file lacks: the nearest that it has.
-
-        Data under an agreement are not quoted: where a header is missing, its place is taken by the
-        first row.
+    def need(self, name: str, known: Collection[str], lack: str) -> None:
+        """Raise DataFormatError with the nearest of the known columns or fields where the name is
+        none. lack: what the error says before it.
         """
-        if self.request.redact:
-            return "check the names in the spec and in the file"
-        return suggest(name, known)
+        if name in known:
+            return
+        hint = "check the names and `reader.separator`"
+        # Where a header is missing, its place is taken by the first row.
+        if not self.request.redact:
+            hint = f"{suggest(name, list(known))}; check `reader.separator` too"
+        raise self.bad(f"{lack} '{name}'", hint)
+
+    def check_width(self, fields: Sequence[str], width: int) -> None:
+        """Raise DataFormatError for a row or line that has not so many fields."""
+        if len(fields) != width:
+            message = f"the row has {len(fields)} fields, not {width}: {{}}"
+            hint = "repair it, or check columns, separator and quoting of `reader`"
+            raise self.bad(message, hint, fields[0])
 
     def number(self, text: str) -> int:
         """The number that decimal digits write. Raises DataFormatError for more than 18, which

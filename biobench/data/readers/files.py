@@ -130,13 +130,9 @@ def table(
         if not header:
             header = [name.strip() for name in row]
             for column in columns:
-                if column not in header:
-                    hint = f"{location.nearest(column, header)}; the separator is a {separator}"
-                    raise at.bad(f"the header has no column '{column}'", hint)
+                at.need(column, header, "the header has no column")
             continue
-        if len(row) != len(header):
-            message = f"the row has {len(row)} fields, the header {len(header)}"
-            raise at.bad(message, "repair the row")
+        at.check_width(row, len(header))
         yield at, dict(zip(header, row, strict=True))
 
 
@@ -159,25 +155,24 @@ def parse_json(
         raise location.bad("a number of thousands of digits", hint) from None
 
 
-def parse_xml(location: FileLine, *, declared: bool = False) -> ET.Element:
-    """The root element of an XML file in UTF-8, or (declared) in the encoding that it declares."""
+def parse_xml(location: FileLine) -> ET.Element:
+    """The root element of an XML file in the encoding that it declares, else UTF-8."""
     try:
         # At once: a text that is one attribute would be begun anew with every piece of the file.
-        return ET.fromstring(location.path.read_bytes() if declared else read_text(location.path))
+        return ET.fromstring(location.path.read_bytes())
     except ET.ParseError as error:
-        raise location.at(error.position[0]).bad(
-            f"not valid XML: {error}", "repair the file"
-        ) from None
+        at = location.at(error.position[0])
+        raise at.bad(f"not valid XML: {error}", "repair the file") from None
+    except (LookupError, ValueError) as error:
+        raise location.bad(f"not valid XML: {error}", "save the file as UTF-8") from None
     except OSError as error:
         raise unreadable(location.path, error) from None
 
 
-def xml_files(
-    request: Request[Any], *, declared: bool = False
-) -> Iterator[tuple[FileLine, ET.Element]]:
-    """(place without a line, root element) of each file; see `parse_xml`."""
+def xml_files(request: Request[Any]) -> Iterator[tuple[FileLine, ET.Element]]:
+    """(place without a line, root element) of each file."""
     for start in request.places():
-        yield start.at(None), parse_xml(start, declared=declared)
+        yield start.at(None), parse_xml(start)
 
 
 def missing(value: Any) -> bool:
@@ -207,11 +202,7 @@ class DataRow:
     def need(self, *names: str | None) -> None:
         """Raise DataFormatError where one of these fields is not there; None names no field."""
         for name in filter(None, names):
-            if name not in self.values:
-                raise self.bad(
-                    f"the {self.noun} has no field '{name}'",
-                    self.location.nearest(name, list(self.values)),
-                )
+            self.location.need(name, self.values, f"the {self.noun} has no field")
 
     def value(self, name: str, what: str) -> Any:
         """The field's value. Raises DataFormatError where it is not there or null, which is no text

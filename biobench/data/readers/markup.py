@@ -36,7 +36,7 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     sentences as their elements stand in the file.
     """
     types = request.options.types
-    for location, root in xml_files(request, declared=True):
+    for location, root in xml_files(request):
         text, layers = _layers(location, root)
         spans = {Span(a, b, location.label(types[name])) for a, b, name in layers if name in types}
         whole = location.document(location.path.stem, text, spans=tuple(sorted(spans)))

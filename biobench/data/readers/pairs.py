@@ -23,7 +23,6 @@ from biobench.data.readers.files import (
     xml_files,
 )
 from biobench.data.readers.tokens import placed
-from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
 
@@ -49,24 +48,19 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
     of the rows.
     """
     options = request.options
-    for split, paths in request.files.items():
-        if len(paths) != 2:
-            message = f"files.{split} names {len(paths)} files"
-            raise DataFormatError(message, hint="the pairs, then the sentences")
-        pairs, texts = (FileLine(request, split, path) for path in paths)
+    columns = [options.first, options.second, options.value]
+    for split in request.files:
+        pairs, texts = request.tables_of(split, "pairs, sentences")
         sentences = _sentences(texts)
-        columns = [options.first, options.second, options.value]
         for location, row in table(pairs, options.separator, columns):
-            first_id, second_id, value = (row[column].strip() for column in columns)
-            pair = []
-            for sentence_id in (first_id, second_id):
-                key = "_".join(sentence_id.split("_")[: options.id_parts])
+            first, second, value = (row[column].strip() for column in columns)
+            keys = ["_".join(id.split("_")[: options.id_parts]) for id in (first, second)]
+            for key in keys:
                 if key not in sentences:
                     hint = f"{texts.path.name} has no such key"
-                    raise location.bad("sentence {} is not there", hint, sentence_id)
-                pair.append(sentences[key].strip())
-            group = f"{first_id}|{second_id}"
-            query, text = pair
+                    raise location.bad("sentence {} is not there", hint, key)
+            query, text = (sentences[key].strip() for key in keys)
+            group = f"{first}|{second}"
             yield location.document(f"{split}/{group}", text, group, query=query, labels=(value,))
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
-from biobench.data.readers.files import read_lines, xml_files
+from biobench.data.readers.files import delimited, xml_files
 from biobench.data.readers.standoff import check_surface, squeezed
-from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
 
@@ -85,12 +84,7 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
     the genes as in the entities' table.
     """
     for split in ("train", "validation", "test"):
-        tables = [FileLine(request, split, path) for path in request.files.get(split, [])]
-        if len(tables) != 3:
-            message = f"files.{split} names {len(tables)} files"
-            raise DataFormatError(
-                message, hint="abstracts, entities and gold standard, in this order"
-            )
+        tables = request.tables_of(split, "abstracts, entities, gold standard")
         for abstract in _abstracts(*tables):
             yield from _pairs(request.options, abstract)
 
@@ -122,14 +116,10 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
     return list(abstracts.values())
 
 
-def _rows(location: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str]]]:
-    for number, line in read_lines(location.path):
-        fields = line.split("\t")
-        if line and len(fields) != columns:
-            message = f"the row has {len(fields)} fields, not {columns}"
-            raise location.at(number).bad(message, "repair the row")
-        if line:
-            yield location.at(number), fields
+def _rows(start: FileLine, width: int) -> Iterator[tuple[FileLine, list[str]]]:
+    for location, fields in delimited(start, "tab", quoting="none"):
+        location.check_width(fields, width)
+        yield location, fields
 
 
 _END = re.compile(r"[.?!][)\]\"']*\s+(?=[A-Z0-9(\[\"'<])")

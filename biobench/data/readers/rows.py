@@ -85,10 +85,7 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
                 width, positions = len(row), _positions(location, layout, row)
                 if layout.header:
                     continue
-            if len(row) != width:
-                message = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                hint = "repair the row, or check `reader.separator` and `reader.quoting`"
-                raise location.bad(message, hint, row[0])
+            location.check_width(row, width)
             numbers[location.prefix] += 1
             cells = {role: row[columns[0]] for role, columns in positions.items()}
             label = cells["label"].strip()
@@ -143,20 +140,14 @@ def _position(
     location: FileLine, layout: ColumnLayout, role: str, column: str | int, row: list[str]
 ) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
-    if isinstance(column, int):
-        if not 0 <= column < len(row):
-            raise location.bad(
-                f"has {len(row)} columns, none numbered {column} ({role})", "columns count from 0"
-            )
-        return column
-    if not layout.header:
-        raise location.bad(f"column '{column}' needs a header", "give the column's number")
-    if column not in row:
-        raise location.bad(f"the header has no column '{column}'", location.nearest(column, row))
-    if row.count(column) > 1:
-        message = f"the header has column '{column}' {row.count(column)} times"
+    names, name = [str(number) for number in range(len(row))], str(column)
+    if layout.header and isinstance(column, str):
+        names = row
+    location.need(name, names, "the header has no column")
+    if names.count(name) > 1:
+        message = f"the header has column '{name}' {names.count(name)} times"
         raise location.bad(message, f"give the number of the one that is meant, as in `{role}: 0`")
-    return row.index(column)
+    return names.index(name)
 
 
 def _mean(location: FileLine, cells: list[str]) -> str:

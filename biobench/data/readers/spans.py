@@ -70,9 +70,7 @@ def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -
     if isinstance(mention, dict):
         names = (options.start, options.end, options.label)
         for name in names:
-            if name not in mention:
-                hint = row.location.nearest(name, list(mention))
-                raise row.bad(f"a mention has no field '{name}'", hint)
+            row.location.need(name, mention, "a mention has no field")
         start, end, label = (mention[name] for name in names)
         surface = mention.get("text")
     elif isinstance(mention, list) and len(mention) == 3:

@@ -61,9 +61,7 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
         try:
             schema, batches = _opened(location.path, columns)
             for column in columns:
-                if column not in schema.names:
-                    hint = location.nearest(column, schema.names)
-                    raise location.at(None).bad(f"has no column '{column}'", hint)
+                location.at(None).need(column, schema.names, "has no column")
             structures = {
                 column: feature
                 for column, feature in _features(schema).items()

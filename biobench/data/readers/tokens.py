@@ -191,7 +191,9 @@ def _marker(line: str) -> str | None:
     match = _MARKER.fullmatch(line)
     if match is None:
         return None
-    name = match["medline"] or match["docstart"] or ""
+    if match["medline"]:
+        return match["medline"]
+    name = match["docstart"] or ""
     return "" if name == "O" or name.startswith("-X-") else name
 
 
@@ -200,12 +202,10 @@ def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) 
     DataFormatError.
     """
     fields = line.split(SEPARATORS[options.separator])
-    if len(fields) != len(options.columns):
-        if options.comments == "hash" and line.startswith("#"):
-            return []
-        message = f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}"
-        hint = f"check `reader.columns` and `reader.separator: {options.separator}`, or repair it"
-        raise location.bad(message, hint, line)
+    is_comment = options.comments == "hash" and line.startswith("#")
+    if is_comment and len(fields) != len(options.columns):
+        return []
+    location.check_width(fields, len(options.columns))
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     if not token.strip():
         raise location.bad("the token is empty: {}", "repair the line", line)
