@@ -178,12 +178,12 @@ def refusal(
 @pytest.mark.parametrize(
     ("reader", "row", "words"),
     [
-        (TEXTS, LABELLED | {"text": None}, "the row has no text"),
-        (TEXTS, LABELLED | {"label": None}, "the row has no label"),
-        (TEXTS, LABELLED | {"label": ["a", None]}, "there is a null among the row's labels"),
-        (TEXTS, LABELLED | {"key": None}, "the row has no id"),
-        (TOKENS, TAGGED | {"tags": None}, "the row has no tags"),
-        (TOKENS, TAGGED | {"tags": ["O", None]}, "there is a null among the row's tags"),
+        (TEXTS, LABELLED | {"text": None}, "the row has a null in field 'text'"),
+        (TEXTS, LABELLED | {"label": None}, "the row has a null in field 'label'"),
+        (TEXTS, LABELLED | {"label": ["a", None]}, "the row has a null in field 'label'"),
+        (TEXTS, LABELLED | {"key": None}, "the row has a null in field 'key'"),
+        (TOKENS, TAGGED | {"tags": None}, "the row has a null in field 'tags'"),
+        (TOKENS, TAGGED | {"tags": ["O", None]}, "the row has a null in field 'tags'"),
     ],
 )
 def test_a_null_of_a_table(reader, row, words, parsed):
@@ -201,9 +201,9 @@ def test_a_null_of_a_table(reader, row, words, parsed):
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        ({"label": ["a", None]}, "there is a null among the object's labels"),
-        ({"label": [NAN]}, "there is a null among the object's labels"),
-        ({"key": None}, "the object has no id"),
+        ({"label": ["a", None]}, "the object has a null in field 'label'"),
+        ({"label": [NAN]}, "the object has a null in field 'label'"),
+        ({"key": None}, "the object has a null in field 'key'"),
     ],
 )
 def test_a_null_of_a_json_object(drop, item, words, parsed):

@@ -248,14 +248,14 @@ def test_json_with_words_and_tags(tags, reader, parsed):
     ("item", "reader", "what"),
     [
         ({"tokens": ["a", "b"], "tags": ["O"]}, "", "1: the object has 2 tokens and 1 tags"),
-        ({"tokens": ["a"], "tags": "O"}, "", "the object's tags are not a list"),
+        ({"tokens": ["a"], "tags": "O"}, "", "the object has 1 tokens and 1 tags"),
         (
             {"tokens": ["a", None], "tags": ["O", "O"]},
             "",
-            "there is a null among the object's tokens",
+            "the object has a null in field 'tokens'",
         ),
         ({"tokens": ["a", 1], "tags": ["O", "O"]}, "", "the object's tokens are not texts"),
-        ({"tokens": ["a"], "tags": None}, "", "the object has no tags"),
+        ({"tokens": ["a"], "tags": None}, "", "the object has a null in field 'tags'"),
         ({"tokens": ["a"], "tags": ["E-D"]}, "", "tag 'E-D' is not O, B-<type> or I-<type>"),
         (
             {"tokens": ["a"], "tags": ["D"]},

@@ -278,7 +278,7 @@ def test_json_is_known_by_its_content(name, tmp_path):
             {name: {str(i): "x" for i in range(5)} for name in ("text", "label")},
             "is a JSON object of columns",
         ),
-        ([["a text", "a"]] * 5, "is not a list of objects"),
+        ([["a text", "a"]] * 5, "is not an object"),
     ],
 )
 def test_json_of_another_shape_is_refused_as_json(content, message, tmp_path):

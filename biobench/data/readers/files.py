@@ -14,7 +14,7 @@ import math
 import xml.etree.ElementTree as ET
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -137,22 +137,23 @@ def table(
 
 
 def parse_json(
-    location: FileLine, text: str, hint: str, pairs: type[list[tuple[str, Any]]] | None = None
+    location: FileLine,
+    text: str,
+    hint: str,
+    fields: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """The JSON value of a text that begins at this place. pairs: what an object's fields become.
+    """The JSON value of a text that begins at this place. fields: what an object's become.
 
     Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for
     numbers of thousands of digits.
     """
     try:
-        return json.loads(text, object_pairs_hook=pairs)
+        return json.loads(text, object_pairs_hook=fields)
     except json.JSONDecodeError as error:
         at = location.at((location.line or 1) + error.lineno - 1)
         raise at.bad(f"not valid JSON: {error.msg}", hint) from None
-    except RecursionError:
-        raise location.bad("JSON that is nested too deeply", hint) from None
-    except ValueError:
-        raise location.bad("a number of thousands of digits", hint) from None
+    except (RecursionError, ValueError) as error:
+        raise location.bad(f"not valid JSON: {first_line(error)}", hint) from None
 
 
 def parse_xml(location: FileLine) -> ET.Element:
@@ -163,8 +164,9 @@ def parse_xml(location: FileLine) -> ET.Element:
     except ET.ParseError as error:
         at = location.at(error.position[0])
         raise at.bad(f"not valid XML: {error}", "repair the file") from None
-    except (LookupError, ValueError) as error:
-        raise location.bad(f"not valid XML: {error}", "save the file as UTF-8") from None
+    except (LookupError, ValueError):
+        message = "not valid XML: the encoding that it declares is not known"
+        raise location.bad(message, "save the file as UTF-8") from None
     except OSError as error:
         raise unreadable(location.path, error) from None
 
@@ -204,35 +206,29 @@ class DataRow:
         for name in filter(None, names):
             self.location.need(name, self.values, f"the {self.noun} has no field")
 
-    def value(self, name: str, what: str) -> Any:
+    def value(self, name: str) -> Any:
         """The field's value. Raises DataFormatError where it is not there or null, which is no text
         and no label.
         """
         self.need(name)
-        value = self.values[name]
-        if missing(value):
-            hint = f"field '{name}' is null there: fill it in or remove the {self.noun}"
-            raise self.bad(f"the {self.noun} has no {what}", hint)
-        return value
+        if missing(self.values[name]):
+            raise self._null(name)
+        return self.values[name]
 
-    def text(self, name: str | None, what: str, default: str) -> str:
+    def text(self, name: str | None, default: str = "") -> str:
         """The field's value as text; `default` where no field is named."""
-        return default if name is None else str(self.value(name, what))
+        return default if name is None else str(self.value(name))
 
-    def items(self, name: str, what: str, *, single: bool = True) -> list[Any]:
-        """The items of a list; what is no list is the only one (single), or refused. `what` is
-        their plural.
-        """
-        value = self.value(name, what.removesuffix("s") if single else what)
-        if not isinstance(value, list) and not single:
-            raise self.bad(
-                f"the {self.noun}'s {what} are not a list", f"field '{name}' must hold lists"
-            )
-        items = items_of(value)
+    def items(self, name: str) -> list[Any]:
+        """The items of a list; what is no list is the only one."""
+        items = items_of(self.value(name))
         if any(missing(item) for item in items):
-            hint = f"take it out of the list in field '{name}', or remove the {self.noun}"
-            raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
+            raise self._null(name)
         return items
+
+    def _null(self, name: str) -> DataFormatError:
+        hint = f"fill it in, take it out of its list, or remove the {self.noun}"
+        return self.bad(f"the {self.noun} has a null in field '{name}'", hint)
 
     def labels(self, name: str, declared: Collection[str], names: Sequence[str] = ()) -> list[str]:
         """The field's labels as texts. declared: such as the spec maps. names: what integers mean.
@@ -240,7 +236,7 @@ class DataRow:
         Raises DataFormatError for what is no label: objects, lists, fractions, and vectors of 0 and
         1. Numbers are read where the spec's labels say so.
         """
-        values = self.items(name, "labels")
+        values = self.items(name)
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(set(numbers)) < len(numbers):
             hint = "write the names of the labels that are 1, as a list of texts"
@@ -270,55 +266,51 @@ class DataRow:
 
 
 Layout = Literal["list", "lines", "keyed"]
-KEY = "#key"
-"""Field under which an object of a keyed file has its key."""
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object's fields as they stand, a key that occurs twice included."""
 
 
 def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
     """The objects of all files. list: one list of them. lines: one a line. keyed: one object of
-    objects by their ids.
+    objects by their ids, which are their numbers.
 
     Places in a list are object numbers.
     """
     numbers: Counter[str] = Counter()
     for location in request.places():
-        for line, item in _objects(location, layout):
+        for at, key, item in _objects(location, layout):
+            if not isinstance(item, dict):
+                hint = "write an object a line, or a list of them, and check `reader.layout`"
+                raise at.bad("is not an object: {}", hint, str(item))
             numbers[location.prefix] += 1
-            yield DataRow(location.at(line), item, f"{location.prefix}-{numbers[location.prefix]}")
+            yield DataRow(at, item, key or f"{location.prefix}-{numbers[location.prefix]}")
 
 
-def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, or number of the object in its file; object)."""
+def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str, Any]]:
+    """(line, or number of the object in its file; its key; what should be an object)."""
     if layout == "lines":
-        hint = "one object a line"
         for line, text in read_lines(location.path):
             if text.strip():
                 at = location.at(line)
-                item = parse_json(at, text, hint)
-                if not isinstance(item, dict):
-                    raise at.bad("is not an object: {}", hint, text)
-                yield line, item
+                yield at, "", parse_json(at, text, "write one object a line")
+        return
+    text, hint = read_text(location.path), "repair the file"
+    if layout == "keyed":
+        content = parse_json(location, text, hint, _once)
     else:
-        text = read_text(location.path)
-        objects = _listed if layout == "list" else _keyed
-        yield from enumerate(objects(location, text), start=1)
+        content = parse_json(location, text, hint)
+    if layout == "keyed" and isinstance(content, dict):
+        objects = list(content.items())
+    elif layout == "list" and isinstance(content, list):
+        objects = [("", item) for item in content]
+    else:
+        hint = "`reader.layout` is list, lines or keyed (objects by their ids)"
+        raise location.bad(f"is not JSON of layout '{layout}'", hint)
+    for number, (key, item) in enumerate(objects, start=1):
+        yield location.at(number), key, item
 
 
-def _listed(location: FileLine, text: str) -> list[dict[str, Any]]:
-    items = parse_json(location, text, "repair the file")
-    if isinstance(items, list) and all(isinstance(item, dict) for item in items):
-        return items
-    hint = "set `reader.layout: lines` for one object a line"
-    raise location.bad("is not a list of objects", hint)
-
-
-def _keyed(location: FileLine, text: str) -> list[dict[str, Any]]:
-    """The objects, each with its key, one that stands twice included."""
-    items = parse_json(location, text, "repair the file", _Pairs)
-    if isinstance(items, _Pairs) and all(isinstance(item, _Pairs) for _, item in items):
-        return [{**dict(item), KEY: key} for key, item in items]
-    raise location.bad("is not an object of objects", "set `reader.layout: list` for a list")
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object. Raises ValueError for a key that stands twice."""
+    content = dict(fields)
+    if len(content) < len(fields):
+        raise ValueError("a key stands twice in one object")
+    return content

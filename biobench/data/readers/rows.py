@@ -14,7 +14,6 @@ from pydantic import model_validator
 
 from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import (
-    KEY,
     Layout,
     Separator,
     delimited,
@@ -79,39 +78,64 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     for start in request.places():
         layout = options.split_layout.get(start.split, shared_layout)
-        width, positions = 0, dict[str, list[int]]()
+        columns = layout.columns
+        header: list[str] = []
         for location, row in delimited(start, options.separator, quoting=options.quoting):
-            if width == 0:
-                width, positions = len(row), _positions(location, layout, row)
+            if not header:
+                header = row
+                _check_columns(location, layout, header)
                 if layout.header:
                     continue
-            location.check_width(row, width)
+            location.check_width(row, len(header))
             numbers[location.prefix] += 1
-            cells = {role: row[columns[0]] for role, columns in positions.items()}
-            label = cells["label"].strip()
-            if isinstance(layout.columns.label, list):
-                label = _mean(location, [row[column] for column in positions["label"]])
-            names = _parted([label], options.label_separator)
-            id = cells.get("id", f"{location.prefix}-{numbers[location.prefix]}")
-            group = cells.get("group", id)
+            cells: Cells = dict(enumerate(row))
+            if layout.header:
+                cells.update(zip(header, row, strict=True))
+            id = cells.get(columns.id, f"{location.prefix}-{numbers[location.prefix]}")
+            group = cells.get(columns.group, id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
+            names = _parted([_label(location, columns.label, cells)], options.label_separator)
             yield location.document(
                 id,
-                cells["text"].strip(),
+                cells[columns.text].strip(),
                 group,
-                query=cells.get("first", "").strip(),
+                query=cells.get(columns.first, "").strip(),
                 labels=_mapped(location, names, options.label_map),
                 remarks=_quoted_lines(location, row),
             )
 
 
-def _positions(location: FileLine, layout: ColumnLayout, row: list[str]) -> dict[str, list[int]]:
-    """Role to the numbers of its columns, of which a label may have several."""
-    positions: dict[str, list[int]] = {}
+Cells = dict[str | int | None, str]
+"""The cells of a row by the number and by the name of their column."""
+
+
+def _check_columns(location: FileLine, layout: ColumnLayout, row: list[str]) -> None:
+    """Raise DataFormatError for a name or number that the first row lacks, or has twice."""
     for role, columns in layout.columns.model_dump(exclude_none=True).items():
-        positions[role] = [_position(location, layout, role, c, row) for c in items_of(columns)]
-    return positions
+        for column in items_of(columns):
+            names, name = [str(number) for number in range(len(row))], str(column)
+            if layout.header and isinstance(column, str):
+                names = row
+            location.need(name, names, "the header has no column")
+            if names.count(name) > 1:
+                message = f"the header has column '{name}' {names.count(name)} times"
+                hint = f"give the number of the one that is meant, as in `{role}: 0`"
+                raise location.bad(message, hint)
+
+
+def _label(location: FileLine, column: str | int | list[str | int], cells: Cells) -> str:
+    """A column's cell, or the mean of several columns' numbers, as text."""
+    if not isinstance(column, list):
+        return cells[column].strip()
+    numbers: list[float] = []
+    for name in column:
+        try:
+            numbers.append(float(cells[name]))
+        except ValueError:
+            hint = "fill the cell in, or remove the row"
+            raise location.bad("{} is not a number", hint, cells[name]) from None
+    return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
 def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
@@ -134,32 +158,6 @@ def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tu
     """The distinct labels of the task that the file's names stand for."""
     labels = (location.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
-
-
-def _position(
-    location: FileLine, layout: ColumnLayout, role: str, column: str | int, row: list[str]
-) -> int:
-    """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
-    names, name = [str(number) for number in range(len(row))], str(column)
-    if layout.header and isinstance(column, str):
-        names = row
-    location.need(name, names, "the header has no column")
-    if names.count(name) > 1:
-        message = f"the header has column '{name}' {names.count(name)} times"
-        raise location.bad(message, f"give the number of the one that is meant, as in `{role}: 0`")
-    return names.index(name)
-
-
-def _mean(location: FileLine, cells: list[str]) -> str:
-    """The mean of the cells' numbers, as text."""
-    numbers: list[float] = []
-    for cell in cells:
-        try:
-            numbers.append(float(cell))
-        except ValueError:
-            hint = "fill the cell in, or remove the row"
-            raise location.bad("{} is not a number", hint, cell) from None
-    return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
 class JsonOptions(ReaderOptions):
@@ -206,22 +204,24 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
     for row in json_rows(request, options.layout):
         row.need(options.text, options.label, options.id, options.group, options.first)
         text = _json_text(options, row.values[options.text])
-        unlabelled = missing(row.values[options.label])
-        if text is None or unlabelled:
+        if text is None or missing(row.values[options.label]):
             if options.drop_missing:
                 continue
             hint = "fill both in, or set `reader.drop_missing: true`"
             raise row.bad("the object has no label, or no text", hint)
         names = _parted(row.labels(options.label, options.label_map), options.label_separator)
-        id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
-        group = row.text(options.group, "group", id)
-        query = row.text(options.first, "first text", "").strip()
         if any(phrase in name for phrase in options.drop_containing for name in names):
             continue
         if options.label_key == "first_word":
             names = [name.strip().split(" ", 1)[0] for name in names]
-        labels = _mapped(row.location, names, options.label_map)
-        yield row.location.document(id, text, group, query=query, labels=labels)
+        id = row.text(options.id, row.number)
+        yield row.location.document(
+            id,
+            text,
+            row.text(options.group, id),
+            query=row.text(options.first).strip(),
+            labels=_mapped(row.location, names, options.label_map),
+        )
 
 
 def _json_text(options: JsonOptions, value: Any) -> str | None:
@@ -270,14 +270,10 @@ class ParquetOptions(ReaderOptions):
 
     @model_validator(mode="after")
     def _one_pair(self) -> ParquetOptions:
-        c = self.columns
-        if (c.text is None) != (c.labels is None) or (c.tokens is None) != (c.tags is None):
-            raise fail("half of a pair is named", "text and labels, or tokens and tags")
-        if (c.text is None) == (c.tokens is None):
+        named = self.columns.model_dump(exclude={"id", "group", "first"}, exclude_none=True)
+        if list(named) not in (["text", "labels"], ["tokens", "tags"]):
             message = "columns must name text and labels, or tokens and tags"
             raise fail(message, "give one of the two pairs")
-        if c.first is not None and c.text is None:
-            raise fail("columns.first goes with text and labels", "leave it out")
         return self
 
 
@@ -287,8 +283,8 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
     options, c = request.options, request.options.columns
     tagging, own_names = tagging_of(options), dict[Path, list[str]]()
     for row in table_rows(request, [name for _, name in c if name is not None]):
-        id = row.text(c.id, "id", row.number)
-        group = row.text(c.group, "group", id)
+        id = row.text(c.id, row.number)
+        group = row.text(c.group, id)
         if options.group_pattern == "before_underscore":
             group = group.rpartition("_")[0] or group
         names = options.names
@@ -305,9 +301,9 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
         labels = _parted(labels, options.label_separator)
         yield row.location.document(
             id,
-            row.text(c.text, "text", "").strip(),
+            row.text(c.text).strip(),
             group,
-            query=row.text(c.first, "first text", "").strip(),
+            query=row.text(c.first).strip(),
             labels=tuple(filter(None, _mapped(row.location, labels, options.label_map))),
         )
 

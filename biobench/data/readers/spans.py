@@ -51,12 +51,12 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
     else:
         rows = json_rows(request, options.layout)
     for row in rows:
-        text, mentions = row.value(options.text, "text"), row.value(options.spans, "mentions")
+        text, mentions = row.value(options.text), row.value(options.spans)
         if not isinstance(text, str) or not isinstance(mentions, list):
             message = f"'{options.text}' must be a text and '{options.spans}' a list"
             raise row.bad(message, "check the fields, or repair the object")
-        id = row.text(options.id, "id", row.number)
-        group = row.text(options.group, "group", id)
+        id = row.text(options.id, row.number)
+        group = row.text(options.group, id)
         spans: list[Span] = []
         for mention in mentions:
             spans += _mention(options, row, mention, text)
@@ -131,7 +131,7 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
     texts: dict[tuple[str, str], DataRow] = {}
     mentions: dict[tuple[str, str], list[DataRow]] = defaultdict(list)
     for row in table_rows(request):
-        name = row.location.split, row.text(options.document, "document", "")
+        name = row.location.split, row.text(options.document)
         if options.text not in row.values:
             mentions[name].append(row)
         elif name in texts:
@@ -142,7 +142,7 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
         hint = f"name the table with column '{options.text}' of this split too"
         raise mentions[name][0].bad("document {} of a mention has no text", hint, name[1])
     for name, row in texts.items():
-        text = row.text(options.text, "text", "")
+        text = row.text(options.text)
         spans: set[Span] = set()
         for mention in mentions[name]:
             spans.update(_table_mention(options, mention, text))
@@ -151,6 +151,6 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
 
 def _table_mention(options: SpanTablesOptions, row: DataRow, text: str) -> list[Span]:
     """The span of a row; none where its label is dropped. Raises DataFormatError."""
-    label = row.location.mapped(row.text(options.label, "label", ""), options.types)
-    offsets = row.value(options.start, "start"), row.value(options.end, "end")
-    return _checked(row, text, offsets, row.text(options.surface, "surface", ""), label)
+    label = row.location.mapped(row.text(options.label), options.types)
+    offsets = row.value(options.start), row.value(options.end)
+    return _checked(row, text, offsets, row.text(options.surface), label)

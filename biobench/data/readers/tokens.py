@@ -236,8 +236,8 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
     """
     options, tagging = request.options, tagging_of(request.options)
     for row in json_rows(request, options.layout):
-        id = row.text(options.id, "id", row.number)
-        group = row.text(options.group, "group", id)
+        id = row.text(options.id, row.number)
+        group = row.text(options.group, id)
         words, tags = tagged_row(row, options.tokens, options.tags, options.names, tagging)
         yield row.location.document(id, group=group, **tagged(words, tags, tagging))
 
@@ -263,14 +263,14 @@ def tagged_row(
     row: DataRow, tokens: str, tags: str, names: Sequence[str], tagging: Tagging
 ) -> tuple[list[str], list[str]]:
     """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
-    words = row.items(tokens, "tokens", single=False)
+    words, values = row.items(tokens), row.items(tags)
+    are_lists = isinstance(row.values[tokens], list) and isinstance(row.values[tags], list)
+    if not are_lists or len(words) != len(values):
+        message = f"the {row.noun} has {len(words)} {tokens} and {len(values)} {tags}"
+        raise row.bad(message, "they are lists of one length: repair it, or check `reader`")
     if not all(isinstance(word, str) for word in words):
-        hint = f"field '{tokens}' must hold lists of texts"
-        raise row.bad(f"the {row.noun}'s tokens are not texts", hint)
-    values = row.items(tags, "tags", single=False)
-    if len(words) != len(values):
-        message = f"the {row.noun} has {len(words)} tokens and {len(values)} tags"
-        raise row.bad(message, f"repair the {row.noun}")
+        message = f"the {row.noun}'s tokens are not texts"
+        raise row.bad(message, f"field '{tokens}' must hold lists of texts")
     hint = "check `reader.scheme`, and name what numbers stand for in `reader.names`"
     written = [row.named(value, names) for value in values]
     return words, [checked_tag(row.location, tag, tagging, hint) for tag in written]
