@@ -5,7 +5,7 @@ all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -65,7 +65,7 @@ def rows(mark: str = "", label: str = LABEL, ids: str = "", count: int = 9) -> l
 
 
 Rows = Sequence[Row]
-Content = dict[str, str | bytes]
+Content = Mapping[str, str | bytes]
 """File name to content."""
 Make = Callable[[Rows], Content]
 
@@ -80,7 +80,7 @@ def _by_split(**forms: Callable[[Rows], str | bytes]) -> Make:
     """A file `SPLIT` with each of these endings, for each split."""
 
     def make(content: Rows) -> Content:
-        made: Content = {}
+        made: dict[str, str | bytes] = {}
         for split in SPLITS:
             own = [row for row in content if row.split == split]
             for ending, form in forms.items():
@@ -173,11 +173,11 @@ def _paired(content: Rows) -> Content:
 
 
 def _records(content: Rows) -> Content:
-    parts: Content = {"id.text": "", "id.res": ""}
+    parts = {"id.text": "", "id.res": ""}
     for number, row in enumerate(content):
         for name, shown in (("id.text", row.surface), ("id.res", "[**Last Name 1**]")):
             parts[name] = (
-                f"{parts[name]!s}\nSTART_OF_RECORD={number}||||1||||\n{row.head} {shown} "
+                f"{parts[name]}\nSTART_OF_RECORD={number}||||1||||\n{row.head} {shown} "
                 f"{row.tail}\nNothing more .\n||||END_OF_RECORD\n"
             )
     return parts
@@ -234,7 +234,7 @@ def _scores(content: Rows) -> str:
 
 
 def _sides(content: Rows) -> str:
-    texts = {}
+    texts: dict[str, str] = {}
     for row in content:
         texts |= {f"{row.id}_a": "Before .", f"{row.id}_b": row.text}
     return json.dumps(texts, ensure_ascii=False, indent=1)

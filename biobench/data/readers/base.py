@@ -147,16 +147,16 @@ class FileLine:
         label = types.get(name, name)
         return None if label is None else self.label(label)
 
-    def need(self, name: str, known: Collection[str], lack: str) -> None:
-        """Raise DataFormatError with the nearest of the known columns or fields where the name is
-        none. lack: what the error says before it.
+    def need(self, name: str, names: Collection[str], lack: str) -> None:
+        """Raise DataFormatError with the nearest of the names of columns or fields where this is
+        none of them. lack: what the error says before it.
         """
-        if name in known:
+        if name in names:
             return
         hint = "check the names and `reader.separator`"
         # Where a header is missing, its place is taken by the first row.
         if not self.request.redact:
-            hint = f"{suggest(name, list(known))}; check `reader.separator` too"
+            hint = f"{suggest(name, list(names))}; check `reader.separator` too"
         raise self.bad(f"{lack} '{name}'", hint)
 
     def check_width(self, fields: Sequence[str], width: int) -> None:
@@ -167,11 +167,11 @@ class FileLine:
             raise self.bad(message, hint, fields[0])
 
     def number(self, text: str) -> int:
-        """The number that decimal digits write. Raises DataFormatError for more than 18, which
-        count no characters.
+        """The number that decimal digits write. Raises DataFormatError for other signs, and for
+        more than 18 digits, which count no characters.
         """
-        if len(text.strip()) > _DIGITS:
-            raise self.bad(f"a number of {len(text.strip())} digits", "repair the offset")
+        if not text.isdecimal() or len(text) > _DIGITS:
+            raise self.bad("{} is no offset", "offsets are whole numbers: repair it", text)
         return int(text)
 
     @property
@@ -184,10 +184,12 @@ class FileLine:
         """``file:line`` for `Document.origin`."""
         return f"{self.path}:{self.line or 1}"
 
-    def document(self, id: str, text: str, group: str | None = None, **more: Any) -> Document:
+    def document(self, id: str, text: str, group: str | None = None, **content: Any) -> Document:
         """A document that begins here; without a group it is one of its own."""
         group = id if group is None else group
-        return Document(id=id, group=group, text=text, split=self.split, origin=self.origin, **more)
+        return Document(
+            id=id, group=group, text=text, split=self.split, origin=self.origin, **content
+        )
 
 
 ReadFunction = Callable[[Request[Any]], Iterator[Document]]
@@ -197,7 +199,6 @@ ReadFunction = Callable[[Request[Any]], Iterator[Document]]
 class Reader:
     """A registered native format."""
 
-    format: str
     options: type[ReaderOptions]
     read: ReadFunction
 
@@ -212,7 +213,7 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
         name = str(get_args(options.model_fields["format"].annotation)[0])
         if name in REGISTRY:
             raise ValueError(f"two readers are called '{name}'")
-        REGISTRY[name] = Reader(name, options, function)
+        REGISTRY[name] = Reader(options, function)
         return function
 
     return decorate
@@ -256,11 +257,11 @@ T = TypeVar("T")
 
 def in_shares(items: Sequence[T], shares: Mapping[str, float]) -> dict[str, list[T]]:
     """The items, in their order, divided among the splits in these shares (which sum to 1)."""
-    parts: dict[str, list[T]] = {}
+    divided: dict[str, list[T]] = {}
     begin, total = 0, 0.0
     for split, share in shares.items():
         total += share
         end = round(total * len(items))
-        parts[split] = list(items[begin:end])
+        divided[split] = list(items[begin:end])
         begin = end
-    return parts
+    return divided

@@ -100,12 +100,12 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
         if raw is None:
             continue
         id, group = names.of(location.split or location.path.parent.name, raw.id)
-        whole = _whole(options, raw, id, group)
+        file_document = _file_document(options, raw, id, group)
         for start, end, name in _segments(options, raw):
             line = location.at(raw.text.count("\n", 0, start) + 1)
-            document = whole
+            document = file_document
             if options.segment != "document":
-                document = unit(whole, start, end, f"{id}:{name}")
+                document = unit(file_document, start, end, f"{id}:{name}")
             if options.group == "unit":
                 document = replace(document, group=document.id)
             document = replace(document, origin=line.origin)
@@ -166,7 +166,7 @@ def _bound(location: FileLine, line: str, text: str) -> Mention:
     return Mention(id, label, tuple(fragments), location, surface)
 
 
-def _whole(options: BratOptions, raw: RawDocument, id: str, group: str) -> Document:
+def _file_document(options: BratOptions, raw: RawDocument, id: str, group: str) -> Document:
     """The file as one document, its mentions in the file's order."""
     spans: list[Span] = []
     concepts: list[tuple[int, int, str]] = []

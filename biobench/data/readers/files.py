@@ -197,9 +197,9 @@ class DataRow:
     """``<split>-<number in the split>``: its id where it has none."""
     noun: str = "object"
 
-    def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
+    def bad(self, message: str, hint: str, value: str | None = None) -> DataFormatError:
         """The error for this row."""
-        return self.location.bad(what, hint, value)
+        return self.location.bad(message, hint, value)
 
     def need(self, *names: str | None) -> None:
         """Raise DataFormatError where one of these fields is not there; None names no field."""

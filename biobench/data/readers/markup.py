@@ -39,13 +39,13 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     for location, root in xml_files(request):
         text, layers = _layers(location, root)
         spans = {Span(a, b, location.label(types[name])) for a, b, name in layers if name in types}
-        whole = location.document(location.path.stem, text, spans=tuple(sorted(spans)))
+        annotated = location.document(location.path.stem, text, spans=tuple(sorted(spans)))
         if not request.options.sentences:
-            yield whole
+            yield annotated
             continue
         sentences = [(a, b) for a, b, name in layers if name == "Sentence" and text[a:b].strip()]
         for number, (start, end) in enumerate(dict.fromkeys(sentences), start=1):
-            yield unit(whole, start, end, f"{whole.id}/{number}")
+            yield unit(annotated, start, end, f"{annotated.id}/{number}")
 
 
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
@@ -110,16 +110,16 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
                 for entity in element.iter("e"):
                     spans += _entity(location, entity, text, unit_id)
                 group = document.get("id") or unit_id
-                whole = location.document(unit_id, text, group, spans=tuple(spans))
-                yield with_tags(whole, "blanks", "first", request.options.decode)
+                annotated = location.document(unit_id, text, group, spans=tuple(spans))
+                yield with_tags(annotated, "blanks", "first", request.options.decode)
 
 
 def _entity(location: FileLine, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
     """The entity's fragments."""
     starts = re.split(r"[;,\s]+", entity.get("offset", "").strip())
     sizes = re.split(r"[;,\s]+", entity.get("len", "").strip())
-    if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
-        message = "an entity of unit {} has no offset and length"
+    if len(starts) != len(sizes):
+        message = "an entity of unit {} has not as many offsets as lengths"
         raise location.bad(message, "repair the unit", unit_id)
     label = location.label(entity.get("grp", ""))
     spans: list[Span] = []

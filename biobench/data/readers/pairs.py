@@ -53,14 +53,14 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
         pairs, texts = request.tables_of(split, "pairs, sentences")
         sentences = _sentences(texts)
         for location, row in table(pairs, options.separator, columns):
-            first, second, value = (row[column].strip() for column in columns)
-            keys = ["_".join(id.split("_")[: options.id_parts]) for id in (first, second)]
+            query_id, text_id, value = (row[column].strip() for column in columns)
+            keys = ["_".join(id.split("_")[: options.id_parts]) for id in (query_id, text_id)]
             for key in keys:
                 if key not in sentences:
                     hint = f"{texts.path.name} has no such key"
                     raise location.bad("sentence {} is not there", hint, key)
             query, text = (sentences[key].strip() for key in keys)
-            group = f"{first}|{second}"
+            group = f"{query_id}|{text_id}"
             yield location.document(f"{split}/{group}", text, group, query=query, labels=(value,))
 
 

@@ -123,14 +123,14 @@ def _document(
     identifiers: dict[Extent, list[str]] = defaultdict(list)
     for mention, extent in extents:
         identifiers[extent] += mention.identifiers
-    first = 0
+    token_count = 0
     for number, sentence in enumerate(run, start=1):
         concepts: list[tuple[int, int, str]] = []
         tags = list(sentence.tags)
         if typed:
             tags = ["O"] * len(tags)
         for i, j, _ in decode_tags(sentence.tags, options.decode):
-            extent = (borders[first + i], borders[first + j])
+            extent = (borders[token_count + i], borders[token_count + j])
             start, end = sentence.tokens[i][0], sentence.tokens[j - 1][1]
             concepts += [(start, end, identifier) for identifier in identifiers.get(extent, ())]
             if typed:
@@ -140,7 +140,7 @@ def _document(
                     at = location.at(_line(sentence))
                     raise at.bad(message, hint, sentence.text[start:end])
                 tags[i:j] = mention_tags(types[extent], j - i)
-        first += len(sentence.tokens)
+        token_count += len(sentence.tokens)
         yield replace(
             sentence,
             id=f"{raw.id}/{number}",

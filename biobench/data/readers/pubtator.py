@@ -109,7 +109,12 @@ def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
     kind, concept = fields[1], fields[2].strip()
     if len(fields) != 5 or kind.isdecimal():
         return False
-    concepts = {part for m in mentions for _, code in m.codes for part in re.split(r"[,;|]", code)}
+    concepts = {
+        concept_id
+        for m in mentions
+        for _, code in m.codes
+        for concept_id in re.split(r"[,;|]", code)
+    }
     return concept in concepts or not concept.isdecimal()
 
 

@@ -27,11 +27,11 @@ class Replacement(NamedTuple):
     mask: str
 
 
-def masked(text: str, first: Replacement, second: Replacement, both: str) -> str:
+def masked(text: str, mention: Replacement, partner: Replacement, both: str) -> str:
     """The text with the two mentions replaced by their masks; of two that overlap by one mask for
     both, `both`.
     """
-    a, b = sorted((first, second), key=lambda m: (m.start, m.end))
+    a, b = sorted((mention, partner), key=lambda m: (m.start, m.end))
     if b.start < a.end:
         return text[: a.start] + both + text[max(a.end, b.end) :]
     return text[: a.start] + a.mask + text[a.end : b.start] + b.mask + text[b.end :]
@@ -101,16 +101,14 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
         abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", location)
     for location, (pmid, id, kind, begin, stop, surface) in _rows(entities, 6):
         abstract = of(location, pmid)
-        if not begin.isdecimal() or not stop.isdecimal():
-            raise location.bad("the offsets are no numbers", "repair the row")
         start, end = location.number(begin), location.number(stop)
         check_surface(location, abstract.text, [(start, end)], surface)
         abstract.entities[id] = _Entity(id, kind == "CHEMICAL", start, end)
-    for location, (pmid, group, first, second) in _rows(gold, 4):
+    for location, (pmid, group, chemical, gene) in _rows(gold, 4):
         abstract = of(location, pmid)
-        pair = (first.removeprefix("Arg1:"), second.removeprefix("Arg2:"))
+        pair = (chemical.removeprefix("Arg1:"), gene.removeprefix("Arg2:"))
         if not set(pair) <= abstract.entities.keys():
-            value = f"{first} {second}"
+            value = f"{chemical} {gene}"
             raise location.bad("relation {} names no entity", "the tables do not fit", value)
         abstract.gold.setdefault(pair, {})[location.label(group.strip())] = None
     return list(abstracts.values())
@@ -202,15 +200,15 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                 drugs[entity.get("id", "")] = _drug(location, options.mask, entity, text)
             plain = re.sub(r"[\n\t\r]", " ", text)
             for pair in sentence.iter("pair"):
-                pair_id, first, second = (pair.get(name, "") for name in ("id", "e1", "e2"))
+                pair_id, drug, partner = (pair.get(name, "") for name in ("id", "e1", "e2"))
                 label = _interaction(location, options, pair)
                 if label is None:
                     continue
-                if first not in drugs or second not in drugs:
+                if drug not in drugs or partner not in drugs:
                     message = "pair {} names no entity of its sentence"
                     raise location.bad(message, "repair the file", pair_id)
-                shown = masked(plain, drugs[first], drugs[second], options.both)
-                yield location.document(pair_id, shown.strip(), group, labels=(label,))
+                masked_text = masked(plain, drugs[drug], drugs[partner], options.both)
+                yield location.document(pair_id, masked_text.strip(), group, labels=(label,))
 
 
 def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:

@@ -150,8 +150,8 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     """The names that stand between separators, without blanks around them and empty ones."""
     if separator is None:
         return names
-    parts = [part.strip() for name in names for part in name.split(separator)]
-    return [part for part in parts if part]
+    stripped = [label.strip() for name in names for label in name.split(separator)]
+    return [label for label in stripped if label]
 
 
 def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:

@@ -60,8 +60,8 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
         spans: list[Span] = []
         for mention in mentions:
             spans += _mention(options, row, mention, text)
-        whole = row.location.document(id, text, group, spans=tuple(spans))
-        yield finished(row.location, whole, options)
+        document = row.location.document(id, text, group, spans=tuple(spans))
+        yield finished(row.location, document, options)
 
 
 def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> list[Span]:

@@ -65,9 +65,9 @@ class Mention:
         """
         found: list[str] = []
         for _, code in self.codes:
-            parts = [part for part in _BETWEEN_IDENTIFIERS.split(code) if part]
-            if all(_IDENTIFIER.fullmatch(part) for part in parts):
-                found += parts
+            words = [word for word in _BETWEEN_IDENTIFIERS.split(code) if word]
+            if all(_IDENTIFIER.fullmatch(word) for word in words):
+                found += words
         return tuple(dict.fromkeys(found))
 
 
@@ -150,9 +150,9 @@ def flat(
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
 
 
-def tokenise(text: str, how: Tokeniser) -> Fragments:
+def tokenise(text: str, tokeniser: Tokeniser) -> Fragments:
     """Character offsets of tokens."""
-    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[how], text))
+    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[tokeniser], text))
 
 
 def mentions_to_tags(
@@ -201,13 +201,13 @@ def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
     return covered
 
 
-def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
+def with_tags(document: Document, tokeniser: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
     """The document with tokens, tags and what its mentions (in the file's order) become on them.
 
     Mentions of which no token is left (they hold no whole one, or others took them all) become
     `unexpressed`. Raises ValueError for overlap ``error``.
     """
-    tokens = tokenise(document.text, how)
+    tokens = tokenise(document.text, tokeniser)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
     scored: set[Span | None] = set()
     for begin, end, _ in decode_tags(tags, decode):
@@ -239,7 +239,7 @@ Named = tuple[int, int, str]
 """Characters [start, end), and a label or an identifier."""
 
 
-def unit(whole: Document, start: int, end: int, id: str) -> Document:
+def unit(document: Document, start: int, end: int, id: str) -> Document:
     """The document's characters [start, end) as one of its own. Mentions that the border cuts are
     dropped, and counted as unexpressed where they begin inside.
     """
@@ -248,13 +248,13 @@ def unit(whole: Document, start: int, end: int, id: str) -> Document:
         return [(a - start, b - start, name) for a, b, name in named if start <= a and b <= end]
 
     return replace(
-        whole,
+        document,
         id=id,
-        text=whole.text[start:end],
-        spans=tuple(Span(*named) for named in inside(whole.spans)),
-        concepts=tuple(inside(whole.concepts)),
+        text=document.text[start:end],
+        spans=tuple(Span(*named) for named in inside(document.spans)),
+        concepts=tuple(inside(document.concepts)),
         unexpressed=tuple(
-            sorted(s.label for s in set(whole.spans) if start <= s.start < end < s.end)
+            sorted(s.label for s in set(document.spans) if start <= s.start < end < s.end)
         ),
     )
 

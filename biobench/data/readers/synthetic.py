@@ -74,8 +74,8 @@ def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
             templates += [(language, topic, text) for text in texts]
     sentences = _different(partial(_sentence, templates, rng), options.sentences, "")
     number = 0
-    for split, part in in_shares(sentences, _SHARES).items():
-        for drawn in part:
+    for split, drawn_sentences in in_shares(sentences, _SHARES).items():
+        for drawn in drawn_sentences:
             number += 1
             yield _document(f"synthetic-{number}", split, drawn, options)
 

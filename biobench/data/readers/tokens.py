@@ -53,12 +53,12 @@ def mention_tags(label: str | None, size: int) -> list[str]:
 
 def placed(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """Where each text stands when they are joined by single characters."""
-    places: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     start = 0
     for text in texts:
-        places.append((start, start + len(text)))
+        offsets.append((start, start + len(text)))
         start += len(text) + 1
-    return tuple(places)
+    return tuple(offsets)
 
 
 def tagged(words: Sequence[str], tags: Sequence[str], tagging: Tagging) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     names = DocumentNames(options.ids)
     for start in request.places():
         document, group, number, prefix = "", "", 0, start.prefix
-        for marker, rows in _blocks(options, tagging, start, whole=by_document):
+        for marker, rows in _blocks(options, tagging, start, by_document=by_document):
             if marker is not None:
                 documents[prefix] += 1
                 number = 0
@@ -161,11 +161,11 @@ Row = tuple[FileLine, str, str]
 
 
 def _blocks(
-    options: IobOptions, tagging: Tagging, start: FileLine, *, whole: bool
+    options: IobOptions, tagging: Tagging, start: FileLine, *, by_document: bool
 ) -> Iterator[tuple[str | None, list[Row]]]:
     """(name, nothing) of a line that begins a document; (None, rows) of a sentence.
 
-    whole: all sentences of a document are one.
+    by_document: all sentences of a document are one.
     """
     rows: list[Row] = []
     marked = False
@@ -174,7 +174,7 @@ def _blocks(
         if marker is None and line.strip():
             rows += _rows(options, tagging, line, start.at(number))
             continue
-        if marker is None and whole and marked:
+        if marker is None and by_document and marked:
             continue
         if rows:
             yield None, rows

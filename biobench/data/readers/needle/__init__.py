@@ -144,19 +144,19 @@ class _Maker:
         rng = random.Random(f"{options.seed}|{language}|{self.split}|{number}")
         position = round(rng.uniform(*BINS[cell.position]), 4)
         sentence, slots = TEMPLATES[language][cell.template]
-        queried, other = (
+        queried, stated = (
             sentence.format(**dict(zip(slots, fact, strict=True)))
             for fact in self._facts(cell.template, rng)
         )
-        before, after, ids = self._haystack(cell, position, rng, (queried, other))
+        units_before, units_after, ids = self._haystack(cell, position, rng, (queried, stated))
         documents: list[Document] = []
-        for label, needle in ((PRESENT, queried), (ABSENT, other)):
+        for label, needle in ((PRESENT, queried), (ABSENT, stated)):
             plan = NeedlePlan(
                 cell.length,
                 position,
                 needle,
-                tuple(before),
-                tuple(after),
+                tuple(units_before),
+                tuple(units_after),
                 tuple(ids),
                 (),
                 self.generator,
@@ -184,15 +184,15 @@ class _Maker:
         slots = list(TEMPLATES[self.language][template][1].values())
         for _ in range(_TRIES):
             fact = tuple(rng.choice(values) for values in slots)
-            other = tuple(
+            counterpart = tuple(
                 rng.choice([v for v in values if v != value])
                 for values, value in zip(slots, fact, strict=True)
             )
-            stated = {(template, fact), (template, other)}
-            at_home = all(self._home(*named) == self.split for named in stated)
-            if at_home and stated.isdisjoint(self.used):
-                self.used |= stated
-                return [fact, other] if rng.random() < 0.5 else [other, fact]
+            pair = {(template, fact), (template, counterpart)}
+            at_home = all(self._home(*named) == self.split for named in pair)
+            if at_home and pair.isdisjoint(self.used):
+                self.used |= pair
+                return [fact, counterpart] if rng.random() < 0.5 else [counterpart, fact]
         message = f"template '{template}' has no unused facts left for {self.split}"
         raise DataFormatError(message, hint="lower reader.examples")
 
@@ -218,8 +218,8 @@ class _Maker:
                 )
                 hint = "give more text, raise reader.notes, or lower reader.lengths"
                 raise DataFormatError(message, hint=hint)
-            before, after, _ = surrounding
-            text = "\n".join((*before, *after))
+            units_before, units_after, _ = surrounding
+            text = "\n".join((*units_before, *units_after))
             if not any(fact in text for fact in facts):
                 return surrounding
         message = "the haystack states the facts that are to be hidden"

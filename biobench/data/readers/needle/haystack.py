@@ -37,8 +37,8 @@ def haystack_of(name: str, text: str) -> Haystack:
     for line in unicodedata.normalize("NFC", text).splitlines():
         for sentence in _SENTENCE.split(line.strip()):
             words = sentence.split()
-            for first in range(0, len(words), _LONGEST_UNIT):
-                units.append(" ".join(words[first : first + _LONGEST_UNIT]))
+            for begin in range(0, len(words), _LONGEST_UNIT):
+                units.append(" ".join(words[begin : begin + _LONGEST_UNIT]))
     return Haystack(name, tuple(units), tuple(len(unit.split()) for unit in units))
 
 
@@ -81,14 +81,14 @@ def synthetic_haystacks(language: str, notes: int, seed: int) -> list[Haystack]:
 
 
 def surround(
-    pool: Sequence[Haystack], length: int, place: float, rng: random.Random
+    pool: Sequence[Haystack], length: int, position: float, rng: random.Random
 ) -> tuple[list[str], list[str], list[str]] | None:
     """(units before, units after, document ids) around an insertion point at a sentence boundary.
 
-    The sides have at least place x length and (1 - place) x length words; whole documents follow
-    each other and none is used twice. None where the pool has too few words.
+    The sides have at least position x length and (1 - position) x length words; whole documents
+    follow each other and none is used twice. None where the pool has too few words.
     """
-    words_before, words_after = math.ceil(length * place), math.ceil(length * (1 - place))
+    words_before, words_after = math.ceil(length * position), math.ceil(length * (1 - position))
     units: list[str] = []
     sizes: list[int] = []
     ids: list[str] = []
