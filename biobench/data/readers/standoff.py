@@ -22,9 +22,9 @@ _IDENTIFIER = re.compile(r"(?!-1$)[\w.:/-]*\d[\w.:/-]*")
 Fragments = tuple[tuple[int, int], ...]
 Places = Sequence[tuple[int, int]]
 """Characters [start, end) of each."""
-Discontinuous = Literal["error", "hull", "first", "drop", "each"]
-"""What a mention in several pieces becomes: its hull (first start to last end), its first piece,
-nothing, or a mention for each piece.
+Discontinuous = Literal["error", "hull", "drop", "each"]
+"""What a mention in several pieces becomes: its hull (first start to last end), nothing, or one for
+each piece.
 """
 Tokeniser = Literal["whitespace", "words", "blanks"]
 """Runs of non-space, runs of word characters and single other signs, or what stands between blanks.
@@ -138,12 +138,13 @@ def flat(
     policy refuses it.
     """
     pieces = merge_fragments(fragments, text)
-    if len(pieces) > 1 and policy != "each":
-        if policy == "error":
-            hint = "set `reader.discontinuous`"
-            raise location.bad("the mention is discontinuous: {}", hint, name)
-        hull = (pieces[0][0], pieces[-1][1])
-        pieces = {"hull": (hull,), "first": pieces[:1], "drop": ()}[policy]
+    if len(pieces) > 1 and policy == "error":
+        hint = "set `reader.discontinuous`"
+        raise location.bad("the mention is discontinuous: {}", hint, name)
+    if len(pieces) > 1 and policy == "drop":
+        return []
+    if policy == "hull":
+        return [Span(pieces[0][0], pieces[-1][1], label)]
     return [Span(*piece, label) for piece in pieces]
 
 
@@ -174,7 +175,7 @@ def mentions_to_tags(
             raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
         if taken and overlap != "last":
             continue
-        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=False):
+        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=True):
             tags[k], owners[k] = tag, span
     return tags, owners
 
@@ -190,15 +191,9 @@ def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
 
 def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
     """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
-    covered: list[int] = []
-    for k, (start, end) in enumerate(tokens):
-        if touched:
-            inside = start < span.end and span.start < end
-        else:
-            inside = span.start <= start and end <= span.end
-        if inside:
-            covered.append(k)
-    return covered
+    if touched:
+        return [k for k, (a, b) in enumerate(tokens) if a < span.end and span.start < b]
+    return [k for k, (a, b) in enumerate(tokens) if span.start <= a and b <= span.end]
 
 
 def with_tags(document: Document, tokeniser: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
