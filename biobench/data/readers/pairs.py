@@ -197,7 +197,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
-    """Option name to text, in the order of the task's labels, or (counted) of the file."""
+    """Option name to text, in the order of the task's labels, or (counted) of the names."""
     labels = row.location.request.spec.labels
     names = list(ascii_lowercase)
     if options.target == "options" and isinstance(labels, list):
@@ -211,7 +211,7 @@ def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
         message = f"field '{options.options}' holds no options"
         raise row.bad(message, "a mapping of names to texts")
     if options.target == "count":
-        return {name: _text(value) for name, value in content.items()}
+        return {name: _text(content[name]) for name in sorted(content)}
     texts = dict.fromkeys(names, "")
     by_folded = {name.casefold(): name for name in names}
     for option, value in content.items():
