@@ -148,7 +148,7 @@ def test_shapes_that_no_reader_reads_are_refused_by_name(content, refusal, tmp_p
 
 def test_a_ragged_line_of_a_token_file_is_named(tmp_path):
     content = "gout\tB-X\nis\tO\n\n" * 8 + "bad\tO\tline\n"
-    with pytest.raises(DataFormatError, match=r"train\.tsv:25: the line has 3 fields"):
+    with pytest.raises(DataFormatError, match=r"train\.tsv:25: the row has 3 fields"):
         scaffold(in_splits(tmp_path / "tags", "{}.tsv", content), "made")
 
 

@@ -197,20 +197,20 @@ def _text(value: Any) -> str:
 
 
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
-    """Option name to text, in the order of the task's labels, or (counted) of the names."""
+    """Option name to text, in the order of the task's labels, else (counted) of the names."""
     labels = row.location.request.spec.labels
-    names = list(ascii_lowercase)
+    names: list[str] = []
     if options.target == "options" and isinstance(labels, list):
         names = labels
     if isinstance(options.options, list):
-        fields = zip(names, options.options, strict=False)
+        fields = zip(names or ascii_lowercase, options.options, strict=False)
         return {name: _text(row.values.get(field)) for name, field in fields}
     row.need(options.options)
     content = row.values[options.options]
     if not isinstance(content, dict):
         message = f"field '{options.options}' holds no options"
         raise row.bad(message, "a mapping of names to texts")
-    if options.target == "count":
+    if not names:
         return {name: _text(content[name]) for name in sorted(content)}
     texts = dict.fromkeys(names, "")
     by_folded = {name.casefold(): name for name in names}
