@@ -228,7 +228,7 @@ def test_no_spec_is_written_where_nothing_reads_cleanly(biobench, tmp_path):
     content = "\n".join(["text\tlabel", *rows[:4], "extra\tfield\there", *rows[4:]])
     (tmp_path / "all.tsv").write_text(content, encoding="utf-8")
     said = biobench("tasks new all.tsv --id bad")
-    assert said.refusal().startswith("all.tsv:6: the row has 3 fields, the first has 2")
+    assert said.refusal().startswith("all.tsv:6: the row has 3 fields, not 2")
     assert not (tmp_path / "bad.yaml").exists()
 
 

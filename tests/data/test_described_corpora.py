@@ -75,7 +75,7 @@ def test_parhaf_is_read_from_its_two_tables_and_its_counts_are_told(tmp_path: Pa
         (mention("train-0", 4, 99, "CITY"), "offsets 4-99 leave the text"),
         (mention("train-0", 4, 9, "PET"), "'PET' is not a label of the task"),
         (mention("lost", 4, 9, "CITY"), "document 'lost' of a mention has no text"),
-        (mention("train-0", 4, 9, "CITY", begin=None), "the row has no start"),
+        (mention("train-0", 4, 9, "CITY", begin=None), "the row has a null in field 'begin'"),
     ],
 )
 def test_a_wrong_mention_of_a_table_is_refused_with_its_row(

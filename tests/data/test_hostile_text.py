@@ -194,9 +194,8 @@ def test_an_escape_that_is_no_text_is_refused(format, escape, what, tmp_path):
     "content", [b"[" * 200_000, b'{"a":' * 200_000, b'[{"a": %s}]' % (b"9" * 5000)]
 )
 def test_json_beyond_the_decoder_is_refused(format, content, tmp_path):
-    with pytest.raises(
-        DataFormatError, match=r"nested too deeply|thousands of digits|not a list|is not an object"
-    ):
+    refused = r"maximum recursion depth|4300 digits|not a list|is not an object"
+    with pytest.raises(DataFormatError, match=refused):
         read(format, tmp_path, rows(), lambda _: content)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span
-from tests.helpers.reading import Parsed, documents_of, parquet
+from tests.helpers.reading import documents_of, parquet
 
 
 def test_paired_quirks(make_task, fixtures):
@@ -101,15 +101,20 @@ def test_parquet_text_view(parsed):
         "labels},"
         " group_pattern: before_underscore, label_map: {none: null}}"
     )
-    first, second = parsed(
+    document, next_document = parsed(
         reader,
         "{all: x.parquet}",
         {"x.parquet": parquet(rows)},
         type="multi_label",
         labels="[a, b]",
     )
-    assert (first.id, first.group, first.text, first.labels) == ("11_0", "11", "first", ())
-    assert second.labels == ("a", "b")
+    assert (document.id, document.group, document.text, document.labels) == (
+        "11_0",
+        "11",
+        "first",
+        (),
+    )
+    assert next_document.labels == ("a", "b")
 
 
 def test_parquet_token_view_with_class_numbers(parsed):
@@ -158,57 +163,42 @@ def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed
     assert read("1")[0].text == "uno"
 
 
-NAN = float("nan")
 TEXTS = "{format: parquet, columns: {id: key, group: who, text: text, labels: label}}"
 TOKENS = "{format: parquet, columns: {tokens: tokens, tags: tags}}"
+OBJECTS = "{format: json, layout: lines, id: key, text: text, label: label}"
+DROPPING = OBJECTS.replace("}", ", drop_missing: true}")
 LABELLED = {"key": "k", "who": "p", "text": "a text", "label": ["a"]}
 TAGGED = {"tokens": ["no", "fever"], "tags": ["O", "B-a"]}
-
-
-def refusal(
-    parsed: Parsed, file: str, content: str | bytes, reader: str, type: str = "multi_label"
-) -> DataFormatError:
-    """The error of reading a file with this content."""
-    with pytest.raises(DataFormatError) as caught:
-        parsed(reader, f"{{all: {file}}}", {file: content}, type=type, labels='[a, b, "None", nan]')
-    assert Path(caught.value.file or "").name == file
-    return caught.value
+LABELS = '[a, b, "None", nan]'
 
 
 @pytest.mark.parametrize(
-    ("reader", "row", "words"),
+    ("reader", "field", "value"),
     [
-        (TEXTS, LABELLED | {"text": None}, "the row has no text"),
-        (TEXTS, LABELLED | {"label": None}, "the row has no label"),
-        (TEXTS, LABELLED | {"label": ["a", None]}, "there is a null among the row's labels"),
-        (TEXTS, LABELLED | {"key": None}, "the row has no id"),
-        (TOKENS, TAGGED | {"tags": None}, "the row has no tags"),
-        (TOKENS, TAGGED | {"tags": ["O", None]}, "there is a null among the row's tags"),
+        (TEXTS, "text", None),
+        (TEXTS, "label", None),
+        (TEXTS, "label", ["a", None]),
+        (TEXTS, "key", None),
+        (TOKENS, "tags", None),
+        (TOKENS, "tags", ["O", None]),
+        (OBJECTS, "label", ["a", None]),
+        (OBJECTS, "label", [float("nan")]),
+        (OBJECTS, "key", None),
+        (DROPPING, "label", ["a", None]),
+        (DROPPING, "label", [float("nan")]),
+        (DROPPING, "key", None),
     ],
 )
-def test_a_null_of_a_table(reader, row, words, parsed):
-    whole = [
-        (LABELLED if reader == TEXTS else TAGGED) | ({"key": f"k{i}"} if reader == TEXTS else {})
-        for i in (1, 2)
-    ]
-    kind = "multi_label" if reader == TEXTS else "token_ner"
-    error = refusal(parsed, "x.parquet", parquet([*whole, row]), reader, kind)
-    assert (error.what, error.line) == (words, 3)
-    assert "remove the row" in error.hint
-
-
-@pytest.mark.parametrize("drop", ["", ", drop_missing: true"])
-@pytest.mark.parametrize(
-    ("item", "words"),
-    [
-        ({"label": ["a", None]}, "there is a null among the object's labels"),
-        ({"label": [NAN]}, "there is a null among the object's labels"),
-        ({"key": None}, "the object has no id"),
-    ],
-)
-def test_a_null_of_a_json_object(drop, item, words, parsed):
-    lines = [json.dumps(LABELLED), json.dumps(LABELLED | {"key": "l"} | item)]
-    reader = f"{{format: json, layout: lines, id: key, text: text, label: label{drop}}}"
-    error = refusal(parsed, "x.jsonl", "\n".join(lines), reader)
-    assert (error.what, error.line) == (words, 2)
-    assert "remove the object" in error.hint
+def test_a_null_is_refused_by_its_row_and_field(reader, field, value, parsed):
+    sound = TAGGED if reader == TOKENS else LABELLED
+    rows = [sound, sound | {field: value}]
+    if reader in (TEXTS, TOKENS):
+        content = parquet(rows)
+    else:
+        content = "\n".join(map(json.dumps, rows)).encode()
+    spec = {"type": "token_ner" if reader == TOKENS else "multi_label", "labels": LABELS}
+    with pytest.raises(DataFormatError, match=f"a null in field '{field}'") as caught:
+        parsed(reader, "{all: x}", {"x": content}, **spec)
+    assert Path(caught.value.file or "").name == "x"
+    assert caught.value.line == 2
+    assert "remove the" in caught.value.hint

@@ -27,21 +27,14 @@ def iob(
 
 def test_text_offsets_tags_and_spans(read, fixtures):
     data = iob(read, fixtures)
-    first, second = data.train
-    assert first.text == "Mild asthma and hay fever ."
-    assert first.spans == (Span(5, 11, "Disease"), Span(16, 25, "Disease"))
-    assert [first.text[a:b] for a, b in first.tokens] == [
-        "Mild",
-        "asthma",
-        "and",
-        "hay",
-        "fever",
-        ".",
-    ]
-    assert first.tags == ("O", "B-Disease", "O", "B-Disease", "I-Disease", "O")
-    assert (first.id, first.group, second.id) == ("train-1", "train-1", "train-2")
-    assert first.origin.endswith("train.tsv:1")
-    assert second.origin.endswith("train.tsv:8")
+    document, next_document = data.train
+    assert document.text == "Mild asthma and hay fever ."
+    assert document.spans == (Span(5, 11, "Disease"), Span(16, 25, "Disease"))
+    assert [document.text[a:b] for a, b in document.tokens] == document.text.split(" ")
+    assert document.tags == ("O", "B-Disease", "O", "B-Disease", "I-Disease", "O")
+    assert (document.id, document.group, next_document.id) == ("train-1", "train-1", "train-2")
+    assert document.origin.endswith("train.tsv:1")
+    assert next_document.origin.endswith("train.tsv:8")
     assert data.gold_labels == ("Symptom",)
     assert data.labels == ("Disease", "Symptom")
 
@@ -127,8 +120,8 @@ def test_medline_markers_and_document_unit(make_task, fixtures):
     spec = {"labels": "[protein, cell_type]", "reader": "{format: iob, separator: whitespace}"}
     sentences = _one_file(make_task, fixtures, "medline.iob2", **spec)
     assert [d.id for d in sentences] == ["7001/1", "7001/2", "7002/1"]
-    whole = _one_file(make_task, fixtures, "medline.iob2", unit="document", **spec)
-    assert [(d.id, d.text) for d in whole] == [
+    whole_documents = _one_file(make_task, fixtures, "medline.iob2", unit="document", **spec)
+    assert [(d.id, d.text) for d in whole_documents] == [
         ("7001", "IL-2 gene expression"),
         ("7002", "T cells"),
     ]
@@ -186,7 +179,7 @@ def test_json_with_mentions_as_annotation_tools_write_them(parsed):
 
 
 @pytest.mark.parametrize(
-    ("mention", "what"),
+    ("mention", "message"),
     [
         (
             {"start": 22, "end": 28, "label": "S", "text": "fièvre"},
@@ -201,8 +194,8 @@ def test_json_with_mentions_as_annotation_tools_write_them(parsed):
         ([1, 7], "is no mention"),
     ],
 )
-def test_json_with_mentions_that_are_none(mention, what, parsed):
-    with pytest.raises(DataFormatError, match=re.escape(what)):
+def test_json_with_mentions_that_are_none(mention, message, parsed):
+    with pytest.raises(DataFormatError, match=re.escape(message)):
         json_spans(parsed, [{"text": TEXT, "spans": [mention]}])
 
 
@@ -233,29 +226,29 @@ def test_json_with_words_and_tags(tags, reader, parsed):
         {"tokens": [], "tags": [], "who": 7, "no": "b"},
     ]
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    first, second = json_tokens(parsed, text, f"{reader}, group: who, id: no")
-    assert (first.id, first.group, first.text) == ("a", "7", "Goutte 🦶 sévère et fièvre")
-    assert [(first.text[a:b], label) for a, b, label in first.spans] == [
+    document, next_document = json_tokens(parsed, text, f"{reader}, group: who, id: no")
+    assert (document.id, document.group, document.text) == ("a", "7", "Goutte 🦶 sévère et fièvre")
+    assert [(document.text[a:b], label) for a, b, label in document.spans] == [
         ("Goutte 🦶 sévère", "D"),
         ("fièvre", "S"),
     ]
-    assert first.tags == ("B-D", "I-D", "I-D", "O", "B-S")
-    assert [first.text[a:b] for a, b in first.tokens or ()] == WORDS
-    assert (second.id, second.text, second.spans) == ("b", "", ())
+    assert document.tags == ("B-D", "I-D", "I-D", "O", "B-S")
+    assert [document.text[a:b] for a, b in document.tokens or ()] == WORDS
+    assert (next_document.id, next_document.text, next_document.spans) == ("b", "", ())
 
 
 @pytest.mark.parametrize(
-    ("item", "reader", "what"),
+    ("item", "reader", "message"),
     [
         ({"tokens": ["a", "b"], "tags": ["O"]}, "", "1: the object has 2 tokens and 1 tags"),
-        ({"tokens": ["a"], "tags": "O"}, "", "the object's tags are not a list"),
+        ({"tokens": ["a"], "tags": "O"}, "", "the object has 1 tokens and 1 tags"),
         (
             {"tokens": ["a", None], "tags": ["O", "O"]},
             "",
-            "there is a null among the object's tokens",
+            "the object has a null in field 'tokens'",
         ),
         ({"tokens": ["a", 1], "tags": ["O", "O"]}, "", "the object's tokens are not texts"),
-        ({"tokens": ["a"], "tags": None}, "", "the object has no tags"),
+        ({"tokens": ["a"], "tags": None}, "", "the object has a null in field 'tags'"),
         ({"tokens": ["a"], "tags": ["E-D"]}, "", "tag 'E-D' is not O, B-<type> or I-<type>"),
         (
             {"tokens": ["a"], "tags": ["D"]},
@@ -271,8 +264,8 @@ def test_json_with_words_and_tags(tags, reader, parsed):
         ({"tokens": ["a"], "tags": ["B-X"]}, "", "'X' is not a label"),
     ],
 )
-def test_json_with_words_whose_tags_do_not_fit(item, reader, what, parsed):
-    with pytest.raises(DataFormatError, match=re.escape(what)):
+def test_json_with_words_whose_tags_do_not_fit(item, reader, message, parsed):
+    with pytest.raises(DataFormatError, match=re.escape(message)):
         json_tokens(parsed, json.dumps(item) + "\n", reader)
 
 
@@ -291,8 +284,8 @@ def test_a_table_of_mentions_follows_the_text_files(parsed):
     assert [(d.id, d.labels) for d in found] == [("a-b", ("Y",)), ("a", ("X",)), ("b", ("X", "Y"))]
 
 
-@pytest.mark.parametrize(("order", "kept"), [("XY", "Y"), ("YX", "X")])
-def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(order, kept, parsed):
+@pytest.mark.parametrize(("order", "kept_label"), [("XY", "Y"), ("YX", "X")])
+def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(order, kept_label, parsed):
     """The two stand in the same place; neither their labels nor their ends decide."""
     spans = [[0, 4, label] for label in order]
     ann = "".join(f"T{i}\t{label} 0 4\tgout\n" for i, label in enumerate(order))
@@ -305,5 +298,5 @@ def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(order, k
     for format, file in (("json_spans", "a.jsonl"), ("brat", "a.txt")):
         reader, files = f"{{format: {format}, {options}}}", f"{{all: {file}}}"
         (d,) = parsed(reader, files, content, type="token_ner", **ORDERED)
-        assert d.tags == (f"B-{kept}", "O")
+        assert d.tags == (f"B-{kept_label}", "O")
         assert d.unexpressed == (order[0],)

@@ -148,7 +148,7 @@ def test_shapes_that_no_reader_reads_are_refused_by_name(content, refusal, tmp_p
 
 def test_a_ragged_line_of_a_token_file_is_named(tmp_path):
     content = "gout\tB-X\nis\tO\n\n" * 8 + "bad\tO\tline\n"
-    with pytest.raises(DataFormatError, match=r"train\.tsv:25: the line has 3 fields"):
+    with pytest.raises(DataFormatError, match=r"train\.tsv:25: the row has 3 fields"):
         scaffold(in_splits(tmp_path / "tags", "{}.tsv", content), "made")
 
 
@@ -244,7 +244,7 @@ def test_a_quoted_text_of_several_lines_is_a_finding(tmp_path):
 def test_the_readers_own_message_is_shown_with_its_line(tmp_path):
     rows = [f"A text {i}\t{'ab'[i % 2]}" for i in range(20)]
     for bad, message in (
-        ("extra\tfield\there", r"all\.tsv:11: the row has 3 fields, the first has 2"),
+        ("extra\tfield\there", r"all\.tsv:11: the row has 3 fields, not 2"),
         ('"Never closed\ta', r"all\.tsv:11: not a delimited row: unexpected end of data"),
     ):
         lines = ["text\tlabel", *rows[:9], bad, *rows[10:]]
@@ -278,7 +278,7 @@ def test_json_is_known_by_its_content(name, tmp_path):
             {name: {str(i): "x" for i in range(5)} for name in ("text", "label")},
             "is a JSON object of columns",
         ),
-        ([["a text", "a"]] * 5, "is not a list of objects"),
+        ([["a text", "a"]] * 5, "is not an object"),
     ],
 )
 def test_json_of_another_shape_is_refused_as_json(content, message, tmp_path):

@@ -5,16 +5,14 @@ all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from biobench.data.catalog import LoadedTask, load_task
+from tests.helpers.reading import parquet
 from tests.helpers.spec_make import local, write_spec
 
 SPLITS = ("train", "validation", "test")
@@ -66,13 +64,10 @@ def rows(mark: str = "", label: str = LABEL, ids: str = "", count: int = 9) -> l
     ]
 
 
-def _put(folder: Path, name: str, text: str) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode("utf-8"))
-
-
 Rows = Sequence[Row]
+Content = Mapping[str, str | bytes]
+"""File name to content."""
+Make = Callable[[Rows], Content]
 
 
 def _files(*names: str) -> str:
@@ -81,225 +76,194 @@ def _files(*names: str) -> str:
     return json.dumps({split: own if len(own) > 1 else own[0] for split, own in lists.items()})
 
 
-def _by_split(name: str, form: Callable[[Rows], str]) -> tuple[str, Callable[[Path, Rows], None]]:
-    """A file for each split, `name` with the split in it: the value of `files`, and what writes
-    them.
-    """
+def _by_split(**forms: Callable[[Rows], str | bytes]) -> Make:
+    """A file `SPLIT` with each of these endings, for each split."""
 
-    def write(folder: Path, content: Rows) -> None:
-        for split, own in _splits(content):
-            _put(folder, name.format(split), form(own))
+    def make(content: Rows) -> Content:
+        made: dict[str, str | bytes] = {}
+        for split in SPLITS:
+            own = [row for row in content if row.split == split]
+            for ending, form in forms.items():
+                made[split + "." + ending] = form(own)
+        return made
 
-    return _files(name), write
-
-
-def _splits(content: Rows) -> list[tuple[str, list[Row]]]:
-    return [(split, [r for r in content if r.split == split]) for split in SPLITS]
+    return make
 
 
-def _iob(content: Rows) -> str:
-    blocks = []
-    for row in content:
-        tagged = [(word, "O") for word in row.head.split(" ")]
-        tagged += [
-            (word, f"{'I' if i else 'B'}-{row.label}")
-            for i, word in enumerate(row.surface.split(" "))
-        ]
-        tagged += [(word, "O") for word in row.tail.split(" ")]
-        blocks.append(
-            f"###MEDLINE:{row.id}\n\n" + "".join(f"{word}\t{tag}\n" for word, tag in tagged)
-        )
-    return "\n".join(blocks)
+def _by_row(**forms: Callable[[Row], str]) -> Make:
+    """A file `SPLIT/ID` with each of these endings, for each sentence."""
 
-
-def _pubtator(content: Rows) -> str:
-    return "\n".join(
-        f"{r.id}|t|{r.head}\n{r.id}|a|{r.surface} "
-        f"{r.tail}\n{r.id}\t{r.start}\t{r.end}\t{r.surface}\t{r.label}\tD1\n"
-        for r in content
-    )
-
-
-def _brat(folder: Path, content: Rows, note: str = "") -> None:
-    for r in content:
-        _put(folder, f"{r.split}/{r.id}.txt", f"{r.text}\nNothing more .\n")
-        kind = "mention" if note else r.label
-        extra = f"#1\t{note} T1\t{r.label}\n" if note else ""
-        _put(folder, f"{r.split}/{r.id}.ann", f"T1\t{kind} {r.start} {r.end}\t{r.surface}\n{extra}")
-
-
-def _mention_table(folder: Path, content: Rows) -> None:
-    for r in content:
-        _put(folder, f"texts/{r.id}.txt", f"{r.text}\nNothing more .\n")
-    _put(folder, "table.csv", "doc,code\n" + "".join(f"{r.id}.ann,{r.label}\n" for r in content))
-
-
-def _csv_join(folder: Path, content: Rows) -> None:
-    label = content[0].label
-    _put(
-        folder,
-        "flags.csv",
-        f"key,who,{label},{OTHER}\n" + "".join(f"{r.id},{r.id},1,0\n" for r in content),
-    )
-    _put(
-        folder,
-        "notes.csv",
-        "key,text\n" + "".join(f'{r.id},"{r.text}\nNothing ""more"" ."\n' for r in content),
-    )
-
-
-def _meddialog(folder: Path, content: Rows) -> None:
-    split = {"train": "train", "validation": "dev", "test": "test"}
-    lines = [f"{r.id}_q\t{split[r.split]}\t['{r.label}']\n" for r in content]
-    _put(folder, "labels.tsv", "id\tsplit\tlabels\n" + "".join(lines))
-    lines = [f"{r.id}_q\t{r.text}\n{r.id}_a\tNothing more .\n" for r in content]
-    _put(folder, "texts.tsv", "id\tpost-edited\n" + "".join(lines))
-
-
-def _paired(folder: Path, content: Rows) -> None:
-    for r in content:
-        _put(folder, f"texts/{r.id}.txt", f"{r.text}\nNothing more .\n")
-        _put(folder, f"labels/{r.id}.txt", f"< {r.label}--deeper < NULL\n")
-
-
-def _records(folder: Path, content: Rows) -> None:
-    for name, masked in (("id.text", False), ("id.res", True)):
-        parts = [
-            f"\nSTART_OF_RECORD={i}||||1||||\n{r.head} "
-            f"{'[**Last Name 1**]' if masked else r.surface} {r.tail}\n"
-            "Nothing more .\n||||END_OF_RECORD\n"
-            for i, r in enumerate(content)
-        ]
-        _put(folder, name, "".join(parts))
-
-
-def _xmi(folder: Path, content: Rows) -> None:
-    for r in content:
-        units = [len(r.text[:n].encode("utf-16-le")) // 2 for n in (r.start, r.end)]
-        space = "".join(f' xmlns:{n}="http://{n}"' for n in ("xmi", "cas", "t"))
-        _put(
-            folder,
-            f"{r.split}/{r.id}.xml",
-            f'<?xml version="1.0"?>\n<xmi:XMI{space}>\n<cas:Sofa sofaString={quoteattr(r.text)}/>\n'
-            f'<t:Layer begin="{units[0]}" end="{units[1]}"/>\n</xmi:XMI>\n',
-        )
-
-
-def _ddi(folder: Path, content: Rows) -> None:
-    for r in content:
-        _put(
-            folder,
-            f"{r.split}/{r.id}.xml",
-            f'<?xml version="1.0" encoding="UTF-8"?>\n<document id={quoteattr(r.id)}>\n'
-            f'<sentence id="s" text={quoteattr(r.text + " aspirin")}>\n'
-            f'<entity id="a" charOffset="{r.start}-{r.end - 1}" text={quoteattr(r.surface)}/>\n'
-            f'<entity id="b" charOffset="{len(r.text) + 1}-{len(r.text) + 7}" text="aspirin"/>\n'
-            f'<pair id={quoteattr(r.id)} e1="a" e2="b" ddi="true" type={quoteattr(r.label)}/>\n'
-            "</sentence>\n</document>\n",
-        )
-
-
-def _mantra(content: Rows) -> str:
-    units = "".join(
-        f"<document id={quoteattr(r.id)}><unit id={quoteattr(r.id)}><text>{escape(r.text)}</text>"
-        f'<e offset="{r.start}" len="{len(r.surface)}" '
-        f"grp={quoteattr(r.label)}/></unit></document>\n"
-        for r in content
-    )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<Corpus>\n{units}</Corpus>\n'
-
-
-def _deft(content: Rows) -> str:
-    sets = "".join(
-        f'<ensemble id="{1 + n}" cible="2"><source>{escape(r.text)}</source><cible '
-        f'num="1">one</cible>'
-        f'<cible num="2">{escape(r.surface)}</cible><cible num="3">three</cible></ensemble>\n'
-        for n, r in enumerate(content)
-    )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<corpus>\n{sets}</corpus>\n'
-
-
-def _scored(folder: Path, content: Rows) -> None:
-    for split, own in _splits(content):
-        table = "".join(f"{r.id}_a\t{r.id}_b\t{i % 6}.5\n" for i, r in enumerate(own))
-        _put(folder, f"{split}.tsv", f"first\tsecond\tscore\n{table}")
-        texts = {
-            f"{r.id}_{side}": r.text if side == "b" else "Before ." for r in own for side in "ab"
+    def make(content: Rows) -> Content:
+        return {
+            f"{row.split}/{row.id}.{ending}": form(row)
+            for row in content
+            for ending, form in forms.items()
         }
-        _put(folder, f"{split}.json", json.dumps(texts, ensure_ascii=False, indent=1))
+
+    return make
 
 
-def _chemprot(folder: Path, content: Rows) -> None:
-    for split, own in _splits(content):
-        texts = [f"{r.id}\tTitle\t{r.text} with aspirin\n" for r in own]
-        _put(folder, f"{split}_abstracts.tsv", "".join(texts))
-        entities = []
-        for r in own:
-            aspirin = 6 + len(r.text) + 6
-            entities.append(f"{r.id}\tT1\tGENE-Y\t{6 + r.start}\t{6 + r.end}\t{r.surface}\n")
-            entities.append(f"{r.id}\tT2\tCHEMICAL\t{aspirin}\t{aspirin + 7}\taspirin\n")
-        _put(folder, f"{split}_entities.tsv", "".join(entities))
-        _put(
-            folder,
-            f"{split}_gold.tsv",
-            "".join(f"{r.id}\t{r.label}\tArg1:T2\tArg2:T1\n" for r in own),
-        )
-
-
-def _choices(content: Rows) -> str:
-    return json.dumps(
-        [
-            {"id": r.id, "q": r.text, "o": {"a": "one", "b": r.surface}, "right": ["b"]}
-            for r in content
-        ],
-        ensure_ascii=False,
-        indent=1,
-    )
+def _lines(form: Callable[[Row], str], header: str = "") -> Callable[[Rows], str]:
+    """A line for each sentence, below the header."""
+    return lambda content: "\n".join([*header.splitlines(), *map(form, content), ""])
 
 
 def _jsonl(field: Callable[[Row], dict[str, object]]) -> Callable[[Rows], str]:
-    return lambda content: "".join(
-        json.dumps({"id": r.id, **field(r)}, ensure_ascii=False) + "\n" for r in content
+    return _lines(lambda row: json.dumps({"id": row.id, **field(row)}, ensure_ascii=False))
+
+
+def _table(field: Callable[[Row], dict[str, object]]) -> Callable[[Rows], bytes]:
+    return lambda content: parquet([field(row) for row in content])
+
+
+def _tagged(row: Row) -> list[tuple[str, str]]:
+    """The words and their tags."""
+    first, *others = row.surface.split(" ")
+    words = [(word, "O") for word in row.head.split(" ")]
+    words += [(first, f"B-{row.label}"), *((word, f"I-{row.label}") for word in others)]
+    return words + [(word, "O") for word in row.tail.split(" ")]
+
+
+def _sentence(row: Row) -> str:
+    return "".join(f"{word}\t{tag}\n" for word, tag in _tagged(row))
+
+
+_iob = _lines(lambda row: f"###MEDLINE:{row.id}\n\n{_sentence(row)}")
+_pubtator = _lines(
+    lambda row: (
+        f"{row.id}|t|{row.head}\n{row.id}|a|{row.surface} {row.tail}\n"
+        f"{row.id}\t{row.start}\t{row.end}\t{row.surface}\t{row.label}\tD1\n"
+    )
+)
+
+
+def _text(row: Row) -> str:
+    return f"{row.text}\nNothing more .\n"
+
+
+def _ann(row: Row) -> str:
+    return f"T1\t{row.label} {row.start} {row.end}\t{row.surface}\n"
+
+
+def _noted(row: Row) -> str:
+    return f"T1\tmention {row.start} {row.end}\t{row.surface}\n#1\tcode T1\t{row.label}\n"
+
+
+def _mention_table(content: Rows) -> Content:
+    table = _lines(lambda row: f"{row.id}.ann,{row.label}", "doc,code")
+    return {"table.csv": table(content)} | {f"texts/{r.id}.txt": _text(r) for r in content}
+
+
+def _csv_join(content: Rows) -> Content:
+    flags = _lines(lambda row: f"{row.id},{row.id},1,0", f"key,who,{content[0].label},{OTHER}")
+    notes = _lines(lambda row: f'{row.id},"{row.text}\nNothing ""more"" ."', "key,text")
+    return {"flags.csv": flags(content), "notes.csv": notes(content)}
+
+
+def _meddialog(content: Rows) -> Content:
+    splits = {"train": "train", "validation": "dev", "test": "test"}
+    labels = _lines(lambda r: f"{r.id}_q\t{splits[r.split]}\t['{r.label}']", "id\tsplit\tlabels")
+    texts = _lines(lambda r: f"{r.id}_q\t{r.text}\n{r.id}_a\tNothing more .", "id\tpost-edited")
+    return {"labels.tsv": labels(content), "texts.tsv": texts(content)}
+
+
+def _paired(content: Rows) -> Content:
+    labels = {f"labels/{r.id}.txt": f"< {r.label}--deeper < NULL\n" for r in content}
+    return labels | {f"texts/{r.id}.txt": _text(r) for r in content}
+
+
+def _records(content: Rows) -> Content:
+    parts = {"id.text": "", "id.res": ""}
+    for number, row in enumerate(content):
+        for name, shown in (("id.text", row.surface), ("id.res", "[**Last Name 1**]")):
+            parts[name] = (
+                f"{parts[name]}\nSTART_OF_RECORD={number}||||1||||\n{row.head} {shown} "
+                f"{row.tail}\nNothing more .\n||||END_OF_RECORD\n"
+            )
+    return parts
+
+
+def _xmi(row: Row) -> str:
+    begin, end = (len(row.text[:n].encode("utf-16-le")) // 2 for n in (row.start, row.end))
+    space = "".join(f' xmlns:{n}="http://{n}"' for n in ("xmi", "cas", "t"))
+    return (
+        f'<?xml version="1.0"?>\n<xmi:XMI{space}>\n<cas:Sofa sofaString={quoteattr(row.text)}/>\n'
+        f'<t:Layer begin="{begin}" end="{end}"/>\n</xmi:XMI>\n'
     )
 
 
+_XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def _ddi(row: Row) -> str:
+    size = len(row.text)
+    return (
+        f"{_XML}<document id={quoteattr(row.id)}>\n"
+        f'<sentence id="s" text={quoteattr(row.text + " aspirin")}>\n'
+        f'<entity id="a" charOffset="{row.start}-{row.end - 1}" text={quoteattr(row.surface)}/>\n'
+        f'<entity id="b" charOffset="{size + 1}-{size + 7}" text="aspirin"/>\n'
+        f'<pair id={quoteattr(row.id)} e1="a" e2="b" ddi="true" type={quoteattr(row.label)}/>\n'
+        "</sentence>\n</document>\n"
+    )
+
+
+def _mantra(content: Rows) -> str:
+    unit = _lines(
+        lambda row: (
+            f"<document id={quoteattr(row.id)}><unit id={quoteattr(row.id)}>"
+            f'<text>{escape(row.text)}</text><e offset="{row.start}" len="{len(row.surface)}" '
+            f"grp={quoteattr(row.label)}/></unit></document>"
+        )
+    )
+    return f"{_XML}<Corpus>\n{unit(content)}</Corpus>\n"
+
+
+def _deft(content: Rows) -> str:
+    sets = [
+        f'<ensemble id="{number}" cible="2"><source>{escape(row.text)}</source>'
+        f'<cible num="1">one</cible><cible num="2">{escape(row.surface)}</cible>'
+        '<cible num="3">three</cible></ensemble>\n'
+        for number, row in enumerate(content, start=1)
+    ]
+    return f"{_XML}<corpus>\n{''.join(sets)}</corpus>\n"
+
+
+def _scores(content: Rows) -> str:
+    lines = [f"{row.id}_a\t{row.id}_b\t{i % 6}.5\n" for i, row in enumerate(content)]
+    return "first\tsecond\tscore\n" + "".join(lines)
+
+
+def _sides(content: Rows) -> str:
+    texts: dict[str, str] = {}
+    for row in content:
+        texts |= {f"{row.id}_a": "Before .", f"{row.id}_b": row.text}
+    return json.dumps(texts, ensure_ascii=False, indent=1)
+
+
+def _entities(row: Row) -> str:
+    aspirin = 6 + len(row.text) + 6
+    return (
+        f"{row.id}\tT1\tGENE-Y\t{6 + row.start}\t{6 + row.end}\t{row.surface}\n"
+        f"{row.id}\tT2\tCHEMICAL\t{aspirin}\t{aspirin + 7}\taspirin"
+    )
+
+
+def _choices(content: Rows) -> str:
+    items = [
+        {"id": r.id, "q": r.text, "o": {"a": "one", "b": r.surface}, "right": ["b"]}
+        for r in content
+    ]
+    return json.dumps(items, ensure_ascii=False, indent=1)
+
+
 def _tokens(row: Row) -> dict[str, object]:
-    lines = [line.split("\t") for line in _iob([row]).splitlines()[2:]]
-    return {"tokens": [word for word, _ in lines], "tags": [tag for _, tag in lines]}
+    words, tags = zip(*_tagged(row), strict=True)
+    return {"tokens": words, "tags": tags}
 
 
-def _tsv(content: Rows) -> str:
-    return "id\ttext\tlabel\n" + "".join(f"{r.id}\t{r.text}\t{r.label}\n" for r in content)
-
-
-def _parquet(folder: Path, content: Rows) -> None:
-    for split, own in _splits(content):
-        rows = [{"id": r.id, "text": r.text, "label": r.label} for r in own]
-        pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}.parquet")
-
-
-def _span_tables(folder: Path, content: Rows) -> None:
-    for split, own in _splits(content):
-        texts = [{"report": r.id, "full_text": r.text} for r in own]
-        mentions = [
-            {
-                "report": r.id,
-                "begin": r.start,
-                "end": r.end,
-                "span_text": r.surface,
-                "attribute_Categorie": r.label,
-            }
-            for r in own
-        ]
-        pq.write_table(pa.Table.from_pylist(texts), folder / f"texts_{split}.parquet")
-        pq.write_table(pa.Table.from_pylist(mentions), folder / f"spans_{split}.parquet")
-
-
-def _projected(folder: Path, content: Rows) -> None:
-    for split, own in _splits(content):
-        lines = [line for line in _iob(own).split("\n") if not line.startswith("###")]
-        _put(folder, f"{split}.tsv", "\n".join(lines).lstrip("\n"))
-        _put(folder / "original", f"{split}.txt", _pubtator(own))
+def _mention(row: Row) -> dict[str, object]:
+    offsets = {"begin": row.start, "end": row.end, "span_text": row.surface}
+    return {"report": row.id, **offsets, "attribute_Categorie": row.label}
 
 
 @dataclass(frozen=True)
@@ -312,32 +276,35 @@ class Layout:
     type: str
     reader: str
     files: str
-    write: Callable[[Path, Rows], None]
+    make: Make
     labels: tuple[str, ...] = ()
     named: bool = True
     binary: bool = False
     ratios: bool = False
     more: str = ""
 
+    def write(self, folder: Path, content: Rows) -> None:
+        """The files of the sentences."""
+        for name, text in self.make(content).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode() if isinstance(text, str) else text)
+
     def task(self, format: str, folder: Path, label: str = LABEL) -> LoadedTask:
         """The spec, written beside the data folder, with `label` and another."""
         metric = {"regression": "spearman", "multiple_choice": "hamming"}.get(self.type, "macro_f1")
         labels = json.dumps(list(self.labels or (label, OTHER)), ensure_ascii=False)
-        splits = (
-            "{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}" if self.ratios else "official"
-        )
-        options = (
-            f", {self.reader.replace('$LABEL', json.dumps(label, ensure_ascii=False))}"
-            if self.reader
-            else ""
-        )
+        splits = "official"
+        if self.ratios:
+            splits = "{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}"
+        reader = f"{{format: {format}, {self.reader}}}"
         path = write_spec(
             folder / f"{format}.yaml",
             "scale: [0, 6]" if self.type == "regression" else "",
             id=f"made_{format}",
             type=self.type,
             source=local("corpus", self.files, self.more),
-            reader=f"{{format: {format}{options}}}",
+            reader=reader.replace("$LABEL", json.dumps(label, ensure_ascii=False)),
             labels=labels,
             splits=splits,
             metric=f"{{primary: {metric}, paper: {metric}}}",
@@ -346,24 +313,29 @@ class Layout:
 
 
 _PAIR = "{{texts: '{}', labels: '{}'}}"
-_CHOICES = "layout: list, id: id, question: q, options: o, right: right"
+_TEXTS = _files("{}/*.txt")
 _COLUMNS = "columns: {id: id, text: text, label: label}"
-_TEXTS = _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "label": r.label}))
-_SPANS = _by_split(
-    "{}.jsonl", _jsonl(lambda r: {"text": r.text, "spans": [[r.start, r.end, r.label]]})
-)
-_ORIGINAL = f"  original: {{folder: corpus/original, files: {_files('{}.txt')}}}\n"
-_CHEMPROT = _files("{}_abstracts.tsv", "{}_entities.tsv", "{}_gold.tsv")
 _ONE, _SEVERAL = "single_label", "multi_label"
 
 LAYOUTS: dict[str, Layout] = {
-    "brat": Layout("span_ner", "", _files("{}/*.txt"), _brat),
-    "brat_codes": Layout(
-        _SEVERAL, "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")
+    "brat": Layout("span_ner", "", _TEXTS, _by_row(txt=_text, ann=_ann)),
+    "brat_codes": Layout(_SEVERAL, "note: code", _TEXTS, _by_row(txt=_text, ann=_noted)),
+    "chemprot": Layout(
+        _ONE,
+        "",
+        _files("{}.abstracts", "{}.entities", "{}.gold"),
+        _by_split(
+            abstracts=_lines(lambda row: f"{row.id}\tTitle\t{row.text} with aspirin"),
+            entities=_lines(_entities),
+            gold=_lines(lambda row: f"{row.id}\t{row.label}\tArg1:T2\tArg2:T1"),
+        ),
     ),
-    "chemprot": Layout(_ONE, "", _CHEMPROT, _chemprot),
     "choices": Layout(
-        "multiple_choice", _CHOICES, *_by_split("{}.json", _choices), labels=("a", "b")
+        "multiple_choice",
+        "layout: list, id: id, question: q, options: o, right: right",
+        _files("{}.json"),
+        _by_split(json=_choices),
+        labels=("a", "b"),
     ),
     "csv_join": Layout(
         _SEVERAL,
@@ -372,15 +344,32 @@ LAYOUTS: dict[str, Layout] = {
         _csv_join,
         ratios=True,
     ),
-    "ddi": Layout(_ONE, "negative: Other", _files("{}/*.xml"), _ddi),
+    "ddi": Layout(_ONE, "negative: Other", _files("{}/*.xml"), _by_row(xml=_ddi)),
     "deft2020": Layout(
-        "text_pair", "task: 2", *_by_split("{}.xml", _deft), labels=("1", "2", "3"), named=False
+        "text_pair",
+        "task: 2",
+        _files("{}.xml"),
+        _by_split(xml=_deft),
+        labels=("1", "2", "3"),
+        named=False,
     ),
-    "iob": Layout("token_ner", "", *_by_split("{}.tsv", _iob)),
-    "json": Layout(_ONE, "layout: lines, text: text, label: label, id: id", *_TEXTS),
-    "json_spans": Layout("span_ner", "id: id", *_SPANS),
-    "json_tokens": Layout("token_ner", "id: id", *_by_split("{}.jsonl", _jsonl(_tokens))),
-    "mantra": Layout("token_ner", "", *_by_split("{}.xml", _mantra)),
+    "iob": Layout("token_ner", "", _files("{}.tsv"), _by_split(tsv=_iob)),
+    "json": Layout(
+        _ONE,
+        "layout: lines, text: text, label: label, id: id",
+        _files("{}.jsonl"),
+        _by_split(jsonl=_jsonl(lambda row: {"text": row.text, "label": row.label})),
+    ),
+    "json_spans": Layout(
+        "span_ner",
+        "id: id",
+        _files("{}.jsonl"),
+        _by_split(jsonl=_jsonl(lambda r: {"text": r.text, "spans": [[r.start, r.end, r.label]]})),
+    ),
+    "json_tokens": Layout(
+        "token_ner", "id: id", _files("{}.jsonl"), _by_split(jsonl=_jsonl(_tokens))
+    ),
+    "mantra": Layout("token_ner", "", _files("{}.xml"), _by_split(xml=_mantra)),
     "meddialog": Layout(_SEVERAL, "", _PAIR.format("texts.tsv", "labels.tsv"), _meddialog),
     "mention_table": Layout(
         _SEVERAL,
@@ -397,12 +386,20 @@ LAYOUTS: dict[str, Layout] = {
         ratios=True,
     ),
     "parquet": Layout(
-        _ONE, _COLUMNS.replace("label:", "labels:"), _files("{}.parquet"), _parquet, binary=True
+        _ONE,
+        _COLUMNS.replace("label:", "labels:"),
+        _files("{}.parquet"),
+        _by_split(parquet=_table(lambda r: {"id": r.id, "text": r.text, "label": r.label})),
+        binary=True,
     ),
     "projected": Layout(
-        "token_ner", "original: pubtator, take: ids", _files("{}.tsv"), _projected, more=_ORIGINAL
+        "token_ner",
+        "original: pubtator, take: ids",
+        _files("{}.tsv"),
+        _by_split(tsv=_lines(_sentence), txt=_pubtator),
+        more=f"  original: {{folder: corpus, files: {_files('{}.txt')}}}\n",
     ),
-    "pubtator": Layout("span_ner", "", *_by_split("{}.txt", _pubtator)),
+    "pubtator": Layout("span_ner", "", _files("{}.txt"), _by_split(txt=_pubtator)),
     "records": Layout(
         "token_ner",
         "",
@@ -416,17 +413,25 @@ LAYOUTS: dict[str, Layout] = {
         "regression",
         "first: first, second: second, value: score",
         _files("{}.tsv", "{}.json"),
-        _scored,
+        _by_split(tsv=_scores, json=_sides),
         labels=("similarity",),
     ),
     "span_tables": Layout(
         "span_ner",
         "label: attribute_Categorie",
-        _files("texts_{}.parquet", "spans_{}.parquet"),
-        _span_tables,
+        _files("{}.texts", "{}.spans"),
+        _by_split(
+            texts=_table(lambda row: {"report": row.id, "full_text": row.text}),
+            spans=_table(_mention),
+        ),
         binary=True,
     ),
-    "tsv": Layout(_ONE, _COLUMNS, *_by_split("{}.tsv", _tsv)),
-    "xmi": Layout("span_ner", "types: {Layer: $LABEL}", _files("{}/*.xml"), _xmi),
+    "tsv": Layout(
+        _ONE,
+        _COLUMNS,
+        _files("{}.tsv"),
+        _by_split(tsv=_lines(lambda r: f"{r.id}\t{r.text}\t{r.label}", "id\ttext\tlabel")),
+    ),
+    "xmi": Layout("span_ner", "types: {Layer: $LABEL}", _files("{}/*.xml"), _by_row(xml=_xmi)),
 }
 """Format to what it reads; every reader but those that generate their data."""

@@ -290,7 +290,7 @@ def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Pa
     (folder / "dev.json").write_text(
         '{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}'
     )
-    with pytest.raises(DataFormatError, match="document id 'a' occurs twice"):
+    with pytest.raises(DataFormatError, match="a key stands twice in one object"):
         load_data(load_task(path), tmp_path)
     (folder / "dev.json").write_text('{"b": {"q": " ", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document 'b' has no first text"):

@@ -14,7 +14,7 @@ file whose order counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
@@ -68,11 +68,9 @@ class Request(Generic[O_co]):
         """
         order = {"train": 0, "validation": 1, "test": 2}
         for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
-            if allowed and split not in allowed:
-                raise DataFormatError(
-                    f"files.{split} does not fit format '{self.options.format}'",
-                    hint="use " + ", ".join(allowed),
-                )
+            if split not in allowed:
+                message = f"files.{split} does not fit format '{self.options.format}'"
+                raise DataFormatError(message, hint="use " + ", ".join(allowed))
             for path in self.files[split]:
                 yield ("" if split == "all" else split), path
 
@@ -90,10 +88,17 @@ class Request(Generic[O_co]):
         if set(self.files) != {"texts", "labels"}:
             message = f"format '{self.options.format}' needs files.texts and files.labels"
             raise DataFormatError(message, hint="name both, for example `texts: text/*.txt`")
-        texts, labels = (
-            [FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels")
-        )
+        texts = [FileLine(self, "", path) for path in self.files["texts"]]
+        labels = [FileLine(self, "", path) for path in self.files["labels"]]
         return texts, labels
+
+    def tables_of(self, split: str, names: str) -> list[FileLine]:
+        """The files of a split that has one for each of the names. Raises DataFormatError."""
+        paths = self.files.get(split, [])
+        if len(paths) != len(names.split(", ")):
+            message = f"files.{split} names {len(paths)} files"
+            raise DataFormatError(message, hint=f"name {names}, in this order")
+        return [FileLine(self, split, path) for path in paths]
 
 
 @dataclass(slots=True)
@@ -113,12 +118,10 @@ class FileLine:
         return replace(self, line=line)
 
     def bad(self, message: str, hint: str, value: str | None = None) -> DataFormatError:
-        """The error for this place. `{}` in `what` stands for the value, which data under an
+        """The error for this place. `{}` in `message` stands for the value, which data under an
         agreement withhold.
         """
-        error = DataFormatError(
-            message, hint=hint, file=self.path, line=self.line, value=value or ""
-        )
+        error = DataFormatError(message, hint=hint, file=self.path, line=self.line, value=value)
         if self.request.redact:
             error.withhold()
         return error
@@ -127,15 +130,14 @@ class FileLine:
         """`label` itself when the task has it (or has a rule instead of a list); else raises
         DataFormatError.
         """
-        request, labels = self.request, self.request.spec.labels
-        if (
-            KINDS[request.spec.type].numeric
-            or request.any_label
-            or not isinstance(labels, list)
-            or label in labels
-        ):
-            return label  # the kind checks numbers
-        hint = "add it to `labels`, or map it" if request.redact else suggest(label, labels)
+        spec, labels = self.request.spec, self.request.spec.labels
+        if self.request.any_label or KINDS[spec.type].numeric:  # the kind checks numbers
+            return label
+        if not isinstance(labels, list) or label in labels:
+            return label
+        hint = "add it to `labels`, or map it"
+        if not self.request.redact:
+            hint = suggest(label, labels)
         raise self.bad("{} is not a label of the task", hint, label)
 
     def mapped(self, name: str, types: Mapping[str, str | None]) -> str | None:
@@ -145,22 +147,31 @@ class FileLine:
         label = types.get(name, name)
         return None if label is None else self.label(label)
 
-    def nearest(self, name: str, known: Sequence[str]) -> str:
-        """The hint for a column or field that the file lacks: the nearest that it has.
-
-        Data under an agreement are not quoted: where a header is missing, its place is taken by the
-        first row.
+    def need(self, name: str, names: Collection[str], lack: str) -> None:
+        """Raise DataFormatError with the nearest of the names of columns or fields where this is
+        none of them. lack: what the error says before it.
         """
-        if self.request.redact:
-            return "check the names in the spec and in the file"
-        return suggest(name, known)
+        if name in names:
+            return
+        hint = "check the names and `reader.separator`"
+        # Where a header is missing, its place is taken by the first row.
+        if not self.request.redact:
+            hint = f"{suggest(name, list(names))}; check `reader.separator` too"
+        raise self.bad(f"{lack} '{name}'", hint)
+
+    def check_width(self, fields: Sequence[str], width: int) -> None:
+        """Raise DataFormatError for a row or line that has not so many fields."""
+        if len(fields) != width:
+            message = f"the row has {len(fields)} fields, not {width}: {{}}"
+            hint = "repair it, or check columns, separator and quoting of `reader`"
+            raise self.bad(message, hint, fields[0])
 
     def number(self, text: str) -> int:
-        """The number that decimal digits write. Raises DataFormatError for more than 18, which
-        count no characters.
+        """The number that decimal digits write. Raises DataFormatError for other signs, and for
+        more than 18 digits, which count no characters.
         """
-        if len(text.strip()) > _DIGITS:
-            raise self.bad(f"a number of {len(text.strip())} digits", "repair the offset")
+        if not text.isdecimal() or len(text) > _DIGITS:
+            raise self.bad("{} is no offset", "offsets are whole numbers: repair it", text)
         return int(text)
 
     @property
@@ -173,10 +184,12 @@ class FileLine:
         """``file:line`` for `Document.origin`."""
         return f"{self.path}:{self.line or 1}"
 
-    def document(self, id: str, text: str, group: str | None = None, **more: Any) -> Document:
+    def document(self, id: str, text: str, group: str | None = None, **content: Any) -> Document:
         """A document that begins here; without a group it is one of its own."""
         group = id if group is None else group
-        return Document(id=id, group=group, text=text, split=self.split, origin=self.origin, **more)
+        return Document(
+            id=id, group=group, text=text, split=self.split, origin=self.origin, **content
+        )
 
 
 ReadFunction = Callable[[Request[Any]], Iterator[Document]]
@@ -186,7 +199,6 @@ ReadFunction = Callable[[Request[Any]], Iterator[Document]]
 class Reader:
     """A registered native format."""
 
-    format: str
     options: type[ReaderOptions]
     read: ReadFunction
 
@@ -201,7 +213,7 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
         name = str(get_args(options.model_fields["format"].annotation)[0])
         if name in REGISTRY:
             raise ValueError(f"two readers are called '{name}'")
-        REGISTRY[name] = Reader(name, options, function)
+        REGISTRY[name] = Reader(options, function)
         return function
 
     return decorate
@@ -238,3 +250,18 @@ class DocumentNames:
         if times > 1:
             document_id = f"{document_id}#{times}"
         return document_id, name
+
+
+T = TypeVar("T")
+
+
+def in_shares(items: Sequence[T], shares: Mapping[str, float]) -> dict[str, list[T]]:
+    """The items, in their order, divided among the splits in these shares (which sum to 1)."""
+    divided: dict[str, list[T]] = {}
+    begin, total = 0, 0.0
+    for split, share in shares.items():
+        total += share
+        end = round(total * len(items))
+        divided[split] = list(items[begin:end])
+        begin = end
+    return divided

@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
+from biobench.data.readers.base import (
+    DocumentNames,
+    FileLine,
+    Ids,
+    LabelMap,
+    ReaderOptions,
+    Request,
+    reader,
+)
 from biobench.data.readers.files import read_lines, read_text
 from biobench.data.readers.standoff import (
     Discontinuous,
     Mention,
-    Overlap,
     RawDocument,
-    Tokeniser,
+    TokenisedOptions,
     check_surface,
     finished,
     flat,
-    line_units,
-    units,
+    lines_of,
+    unit,
 )
 from biobench.schema.document import Document, Span
 from biobench.schema.source import fail, later, one_group
-from biobench.schema.tags import Mode
 
-_BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
-_NOTE = re.compile(r"(\S+) (\S+)")
-_REFERENCE = re.compile(r"(\S+) (\S+) (\S+)")
+_BOUND = re.compile(r"(T[^\t]*)\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
+_NOTE = re.compile(r"#[^\t]*\t(\S+) (\S+)\t(.*)")
+_REFERENCE = re.compile(r"N[^\t]*\t(\S+) (\S+) (\S+)(?:\t.*)?")
+"""A normalisation's text is RESOURCE:ID."""
 
 
-class BratOptions(ReaderOptions):
+class BratOptions(TokenisedOptions):
     """Options of format `brat`; `files` names the .txt files, each .ann lies beside its text."""
 
     format: Literal["brat"]
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Annotation type to label of the task, many to one; null drops the type."""
     other_types: Literal["refuse", "drop"] = "refuse"
     """What to do with a type that is neither in `types` nor a label, or with a mention whose note
@@ -59,10 +66,6 @@ class BratOptions(ReaderOptions):
     are counted as unexpressed.
     """
     segment_type: str | None = None
-    tokens: Literal["none"] | Tokeniser = "none"
-    """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
-    overlap: Overlap = "error"
-    decode: Mode = "strict"
     group: Literal["file", "unit"] = "file"
     """What belongs together when documents are drawn: the units of one file, or each unit alone."""
     missing_ann: Literal["error", "skip"] = "error"
@@ -73,10 +76,8 @@ class BratOptions(ReaderOptions):
     @model_validator(mode="after")
     def _segments(self) -> BratOptions:
         if (self.segment == "annotation") != (self.segment_type is not None):
-            raise fail(
-                "segment_type goes with segment: annotation",
-                "name the annotation type, or leave it out",
-            )
+            hint = "name the annotation type, or leave it out"
+            raise fail("segment_type goes with segment: annotation", hint)
         return self
 
     @field_validator("label_match")
@@ -98,16 +99,23 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
         raw = parse_brat(location, options.missing_ann, options.encoding_errors)
         if raw is None:
             continue
-        raw.id, raw.group = names.of(location.split or location.path.parent.name, raw.id)
-        for document in _units(options, raw, location):
-            line = location.at(int(document.origin.rpartition(":")[2]))
-            yield finished(line, document, options.tokens, options.overlap, options.decode)
+        id, group = names.of(location.split or location.path.parent.name, raw.id)
+        file_document = _file_document(options, raw, id, group)
+        for start, end, name in _segments(options, raw):
+            line = location.at(raw.text.count("\n", 0, start) + 1)
+            document = file_document
+            if options.segment != "document":
+                document = unit(file_document, start, end, f"{id}:{name}")
+            if options.group == "unit":
+                document = replace(document, group=document.id)
+            document = replace(document, origin=line.origin)
+            yield finished(line, document, options)
 
 
 def parse_brat(
     location: FileLine, missing: str = "error", errors: str = "strict"
 ) -> RawDocument | None:
-    """The text at `place` with its annotations; None where the .ann is missing and may be.
+    """The text at `location` with its annotations; None where the .ann is missing and may be.
 
     Raises DataFormatError for a malformed line, offsets outside the text and a surface that is not
     there.
@@ -117,116 +125,91 @@ def parse_brat(
     if not ann.is_file():
         if missing == "skip":
             return None
-        raise location.at(None).bad(
-            "has no .ann file beside it", "complete the folder, or set `reader.missing_ann: skip`"
-        )
+        hint = "complete the folder, or set `reader.missing_ann: skip`"
+        raise location.at(None).bad("has no .ann file beside it", hint)
     text = read_text(location.path, errors)
     mentions: dict[str, Mention] = {}
-    notes: list[tuple[str, str, str]] = []
+    notes: list[re.Match[str]] = []
     for number, line in read_lines(ann, errors):
-        at, kind = replace(location, path=ann, line=number), line[:1]
-        if kind == "T":
+        at = replace(location, path=ann, line=number)
+        if line.startswith("T"):
             mention = _bound(at, line, text)
             if mention.id in mentions:
                 raise at.bad("id {} occurs twice", "repair the file", mention.id)
             mentions[mention.id] = mention
-        elif kind in ("#", "N"):
-            notes += [note] if (note := note_of(line.split("\t", 2))) is not None else []
-        elif line.strip() and kind not in "EARM*":
-            raise at.bad(
-                "not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", line
-            )
-    for kind, mention_id, words in notes:
+        elif line.startswith(("#", "N")):
+            note = _NOTE.fullmatch(line) or _REFERENCE.fullmatch(line)
+            if note is not None:
+                notes.append(note)
+        elif line.strip() and not line.startswith(("E", "A", "R", "M", "*")):
+            hint = "lines begin with T, E, A, R, M, N, * or #"
+            raise at.bad("not an annotation line: {}", hint, line)
+    for note in notes:
+        kind, mention_id, words = note.groups()
         if mention_id in mentions:
             mentions[mention_id].codes.append((kind, words))
-    return RawDocument(name, text, list(mentions.values()), ann)
-
-
-def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
-    """(kind, mention, text) of a note's or normalisation's columns; a normalisation's text is
-    RESOURCE:ID.
-    """
-    if fields[0].startswith("N"):
-        match = _REFERENCE.fullmatch(fields[1]) if len(fields) > 1 else None
-        return None if match is None else (match[1], match[2], match[3])
-    match = _NOTE.fullmatch(fields[1]) if len(fields) == 3 else None
-    return None if match is None else (match[1], match[2], fields[2])
+    return RawDocument(name, text, list(mentions.values()), location)
 
 
 def _bound(location: FileLine, line: str, text: str) -> Mention:
-    fields = line.split("\t", 2)
-    match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
+    match = _BOUND.fullmatch(line)
     if match is None:
-        raise location.bad(
-            "not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line
-        )
-    pieces = [tuple(location.number(n) for n in piece.split(" ")) for piece in match[2].split(";")]
-    mention = Mention(
-        fields[0], match[1], tuple((a, b) for a, b in pieces), location.line or 1, fields[2]
-    )
+        hint = "T<n>, tab, TYPE START END, tab, text"
+        raise location.bad("not a text-bound line: {}", hint, line)
+    id, label, offsets, surface = match.groups()
+    fragments: list[tuple[int, int]] = []
+    for fragment in offsets.split(";"):
+        start, end = fragment.split(" ")
+        fragments.append((location.number(start), location.number(end)))
     # The format shows line ends as blanks, and editors trim the column.
-    check_surface(location, text, mention.fragments, mention.surface)
-    return mention
+    check_surface(location, text, fragments, surface)
+    return Mention(id, label, tuple(fragments), location, surface)
 
 
-def _units(options: BratOptions, raw: RawDocument, location: FileLine) -> Iterator[Document]:
-    """The file's units, their mentions in the file's order."""
+def _file_document(options: BratOptions, raw: RawDocument, id: str, group: str) -> Document:
+    """The file as one document, its mentions in the file's order."""
     spans: list[Span] = []
     concepts: list[tuple[int, int, str]] = []
     for mention in raw.mentions:
-        at = replace(location, path=raw.path, line=mention.line)
-        label = _label(options, mention, at)
+        at, surface = mention.location, mention.surface
+        label = _label(options, mention)
         if label is None:
             continue
-        found = flat(at, mention.fragments, raw.text, options.discontinuous, label, mention.surface)
-        spans += found
-        for span in found:
+        for span in flat(at, mention.fragments, raw.text, options.discontinuous, label, surface):
+            spans.append(span)
             concepts += [(span.start, span.end, named) for named in mention.identifiers]
-    whole = location.document(
-        raw.id, raw.text, raw.group, spans=tuple(spans), concepts=tuple(concepts)
-    )
+    return raw.location.document(id, raw.text, group, spans=tuple(spans), concepts=tuple(concepts))
+
+
+def _segments(options: BratOptions, raw: RawDocument) -> Iterator[tuple[int, int, str]]:
+    """(start, end, name) of what becomes a document."""
     if options.segment == "document":
-        yield whole if options.group == "file" else replace(whole, group=raw.id)
-        return
-    if options.segment == "line":
-        places = [(a, b, f"{raw.id}:{number}", number) for a, b, number in line_units(raw.text)]
+        yield 0, len(raw.text), ""
+    elif options.segment == "line":
+        yield from lines_of(raw.text)
     else:
-        segments = [m for m in raw.mentions if m.label == options.segment_type]
-        places = [
-            (m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1)
-            for m in segments
-        ]
-    for unit, (*_, line) in zip(units(whole, [p[:3] for p in places]), places, strict=True):
-        group = raw.group if options.group == "file" else unit.id
-        yield replace(unit, group=group, origin=location.at(line).origin)
+        for mention in raw.mentions:
+            if mention.label == options.segment_type:
+                yield mention.start, mention.end, mention.id
 
 
-def _label(options: BratOptions, mention: Mention, location: FileLine) -> str | None:
+def _label(options: BratOptions, mention: Mention) -> str | None:
     """The mention's label; None where it is dropped. Raises DataFormatError."""
     if mention.label == options.segment_type:
         return None
-    kind = mention.label
+    location, kind, drops = mention.location, mention.label, options.other_types == "drop"
     if options.label_note is not None:
         notes = [text for note, text in mention.codes if note == options.label_note]
         match = re.search(options.label_match, notes[-1]) if notes else None
         if match is None:
-            if options.other_types == "drop":
+            if drops:
                 return None
-            hint = (
-                "correct `reader.label_note` and `reader.label_match`, or set "
-                "`reader.other_types: drop`"
-            )
-            raise location.bad(
-                f"no note '{options.label_note}' gives mention {{}} a label", hint, mention.id
-            )
+            message = f"no note '{options.label_note}' gives mention {{}} a label"
+            hint = "correct `reader.label_note` and `label_match`, or set `other_types: drop`"
+            raise location.bad(message, hint, mention.id)
         kind = match[1]
     labels = location.request.spec.labels
-    if (
-        kind not in options.types
-        and options.other_types == "drop"
-        and isinstance(labels, list)
-        and kind not in labels
-    ):
+    if drops and isinstance(labels, list) and kind not in options.types and kind not in labels:
         return None
     return location.mapped(kind, options.types)
 
@@ -255,12 +238,13 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
     options = request.options
     for location in request.places():
         raw = parse_brat(location, options.missing_ann, options.encoding_errors)
-        codes: dict[str, int] = {}
-        for mention in () if raw is None else raw.mentions:
+        if raw is None:
+            continue
+        ends: dict[str, int] = {}
+        for mention in raw.mentions:
             notes = [text.strip() for kind, text in mention.codes if kind == options.note]
             if notes and notes[-1] and (not options.mentions or mention.label in options.mentions):
-                codes[notes[-1]] = min(mention.end, codes.get(notes[-1], mention.end))
-        if raw is not None and codes:
-            yield location.document(
-                raw.id, raw.text, labels=tuple(sorted(codes)), evidence=tuple(sorted(codes.items()))
-            )
+                ends[notes[-1]] = min(mention.end, ends.get(notes[-1], mention.end))
+        if ends:
+            evidence = tuple(sorted(ends.items()))
+            yield location.document(raw.id, raw.text, labels=tuple(sorted(ends)), evidence=evidence)

@@ -91,35 +91,32 @@ def delimited(
     is read as Python reads it, and its line ends stay.
     """
     csv.field_size_limit(1 << 27)  # clinical notes exceed the module's default of 128 KiB
+    quotes: Literal[0, 3] = csv.QUOTE_MINIMAL
+    if quoting == "none":
+        quotes = csv.QUOTE_NONE
+    lines = _stream_lines(location.path, strict=strict)
+    rows = csv.reader(lines, delimiter=DELIMITERS[separator], quoting=quotes, strict=strict)
+    at = location
+    try:
+        for row in rows:
+            if row:
+                yield at, row
+            at = location.at(rows.line_num + 1)
+    except csv.Error as error:
+        hint = "repair the quotes, or set `reader.quoting: none`"
+        raise at.bad(f"not a delimited row: {error}", hint) from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise at.bad(f"cannot be read: {first_line(error)}", "check the file") from None
 
-    def lines() -> Iterator[str]:
-        with (
-            gzip.open(location.path)
-            if location.path.suffix == ".gz"
-            else location.path.open("rb") as stream
-        ):
-            for number, raw in enumerate(stream, start=1):
-                line = decoded(location.path, raw, "strict", number)
-                yield line.removesuffix("\n").removesuffix("\r") + "\n" if strict else line
 
-    quotes: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
-    table = csv.reader(lines(), delimiter=DELIMITERS[separator], quoting=quotes, strict=strict)
-    first = 1
-    while True:
-        try:
-            row = next(table)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            hint = "repair the quotes, or set `reader.quoting: none`"
-            raise location.at(first).bad(f"not a delimited row: {error}", hint) from None
-        except (EOFError, OSError, zlib.error) as error:
-            raise location.at(first).bad(
-                f"cannot be read: {first_line(error)}", "check the file"
-            ) from None
-        if row:
-            yield location.at(first), row
-        first = table.line_num + 1
+def _stream_lines(path: Path, *, strict: bool) -> Iterator[str]:
+    """The lines of a file (also .gz) with their ends; strict: every end is a line feed."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        for number, raw in enumerate(stream, start=1):
+            line = decoded(path, raw, line=number)
+            if strict:
+                line = line.removesuffix("\n").removesuffix("\r") + "\n"
+            yield line
 
 
 def table(
@@ -133,52 +130,51 @@ def table(
         if not header:
             header = [name.strip() for name in row]
             for column in columns:
-                if column not in header:
-                    hint = f"{location.nearest(column, header)}; the separator is a {separator}"
-                    raise at.bad(f"the header has no column '{column}'", hint)
-        elif len(row) != len(header):
-            raise at.bad(
-                f"the row has {len(row)} fields, the header {len(header)}", "repair the row"
-            )
-        else:
-            yield at, dict(zip(header, row, strict=True))
+                at.need(column, header, "the header has no column")
+            continue
+        at.check_width(row, len(header))
+        yield at, dict(zip(header, row, strict=True))
 
 
 def parse_json(
     location: FileLine,
     text: str,
     hint: str,
-    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
-    one: bool = False,
+    fields: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """The JSON value of a file's text, or of one line of it. pairs: what an object's fields become.
+    """The JSON value of a text that begins at this place. fields: what an object's become.
 
     Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for
     numbers of thousands of digits.
     """
     try:
-        return json.loads(text, object_pairs_hook=pairs)
+        return json.loads(text, object_pairs_hook=fields)
     except json.JSONDecodeError as error:
-        raise location.at(location.line if one else error.lineno).bad(
-            f"not valid JSON: {error.msg}", hint
-        ) from None
-    except RecursionError:
-        raise location.bad("JSON that is nested too deeply", hint) from None
-    except ValueError:
-        raise location.bad("a number of thousands of digits", hint) from None
+        at = location.at((location.line or 1) + error.lineno - 1)
+        raise at.bad(f"not valid JSON: {error.msg}", hint) from None
+    except (RecursionError, ValueError) as error:
+        raise location.bad(f"not valid JSON: {first_line(error)}", hint) from None
 
 
-def parse_xml(location: FileLine, *, declared: bool = False) -> ET.Element:
-    """The root element of an XML file in UTF-8, or (declared) in the encoding that it declares."""
+def parse_xml(location: FileLine) -> ET.Element:
+    """The root element of an XML file in the encoding that it declares, else UTF-8."""
     try:
         # At once: a text that is one attribute would be begun anew with every piece of the file.
-        return ET.fromstring(location.path.read_bytes() if declared else read_text(location.path))
+        return ET.fromstring(location.path.read_bytes())
     except ET.ParseError as error:
-        raise location.at(error.position[0]).bad(
-            f"not valid XML: {error}", "repair the file"
-        ) from None
+        at = location.at(error.position[0])
+        raise at.bad(f"not valid XML: {error}", "repair the file") from None
+    except (LookupError, ValueError):
+        message = "not valid XML: the encoding that it declares is not known"
+        raise location.bad(message, "save the file as UTF-8") from None
     except OSError as error:
         raise unreadable(location.path, error) from None
+
+
+def xml_files(request: Request[Any]) -> Iterator[tuple[FileLine, ET.Element]]:
+    """(place without a line, root element) of each file."""
+    for start in request.places():
+        yield start.at(None), parse_xml(start)
 
 
 def missing(value: Any) -> bool:
@@ -201,48 +197,38 @@ class DataRow:
     """``<split>-<number in the split>``: its id where it has none."""
     noun: str = "object"
 
-    def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
+    def bad(self, message: str, hint: str, value: str | None = None) -> DataFormatError:
         """The error for this row."""
-        return self.location.bad(what, hint, value)
+        return self.location.bad(message, hint, value)
 
     def need(self, *names: str | None) -> None:
         """Raise DataFormatError where one of these fields is not there; None names no field."""
         for name in filter(None, names):
-            if name not in self.values:
-                raise self.bad(
-                    f"the {self.noun} has no field '{name}'",
-                    self.location.nearest(name, list(self.values)),
-                )
+            self.location.need(name, self.values, f"the {self.noun} has no field")
 
-    def value(self, name: str, what: str) -> Any:
+    def value(self, name: str) -> Any:
         """The field's value. Raises DataFormatError where it is not there or null, which is no text
         and no label.
         """
         self.need(name)
-        value = self.values[name]
-        if missing(value):
-            hint = f"field '{name}' is null there: fill it in or remove the {self.noun}"
-            raise self.bad(f"the {self.noun} has no {what}", hint)
-        return value
+        if missing(self.values[name]):
+            raise self._null(name)
+        return self.values[name]
 
-    def text(self, name: str | None, what: str, default: str) -> str:
+    def text(self, name: str | None, default: str = "") -> str:
         """The field's value as text; `default` where no field is named."""
-        return default if name is None else str(self.value(name, what))
+        return default if name is None else str(self.value(name))
 
-    def items(self, name: str, what: str, *, single: bool = True) -> list[Any]:
-        """The items of a list; what is no list is the only one (single), or refused. `what` is
-        their plural.
-        """
-        value = self.value(name, what.removesuffix("s") if single else what)
-        if not isinstance(value, list) and not single:
-            raise self.bad(
-                f"the {self.noun}'s {what} are not a list", f"field '{name}' must hold lists"
-            )
-        items = items_of(value)
+    def items(self, name: str) -> list[Any]:
+        """The items of a list; what is no list is the only one."""
+        items = items_of(self.value(name))
         if any(missing(item) for item in items):
-            hint = f"take it out of the list in field '{name}', or remove the {self.noun}"
-            raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
+            raise self._null(name)
         return items
+
+    def _null(self, name: str) -> DataFormatError:
+        hint = f"fill it in, take it out of its list, or remove the {self.noun}"
+        return self.bad(f"the {self.noun} has a null in field '{name}'", hint)
 
     def labels(self, name: str, declared: Collection[str], names: Sequence[str] = ()) -> list[str]:
         """The field's labels as texts. declared: such as the spec maps. names: what integers mean.
@@ -250,21 +236,21 @@ class DataRow:
         Raises DataFormatError for what is no label: objects, lists, fractions, and vectors of 0 and
         1. Numbers are read where the spec's labels say so.
         """
-        values = self.items(name, "labels")
-        spec = self.location.request.spec
-        listed = spec.labels if isinstance(spec.labels, list) else []
-        fractions = KINDS[spec.type].numeric
+        values = self.items(name)
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(set(numbers)) < len(numbers):
             hint = "write the names of the labels that are 1, as a list of texts"
             raise self.bad("a label is a vector of numbers (multi-hot): {}", hint, str(values))
+        spec = self.location.request.spec
+        written = [*declared]
+        if isinstance(spec.labels, list):
+            written += spec.labels
         for value in values:
             if isinstance(value, (dict, list)):
-                kind = "an object" if isinstance(value, dict) else "a list"
                 hint = f"field '{name}' must hold a label, or a list of labels, as texts"
-                raise self.bad(f"a label is {kind}: {{}}", hint, str(value))
-            is_fraction = isinstance(value, float) and not fractions
-            if is_fraction and str(value) not in (*declared, *listed):
+                raise self.bad("a label is an object or a list: {}", hint, str(value))
+            is_number = isinstance(value, float) and not KINDS[spec.type].numeric
+            if is_number and str(value) not in written:
                 hint = "labels are texts or whole numbers; a number to predict is `regression`"
                 raise self.bad("a label is the number {}", hint, str(value))
         return [self.named(value, names) for value in values]
@@ -274,66 +260,57 @@ class DataRow:
         if not names or not isinstance(value, int) or isinstance(value, bool):
             return str(value)
         if not 0 <= value < len(names):
-            hint = "check `reader.names`"
-            if value == -1:
-                hint = (
-                    "-1 stands for a hidden label: leave this split's file out, or get its labels"
-                )
+            hint = "check `reader.names`; -1 stands for a hidden label: leave that file out"
             raise self.bad(f"{{}} is not an index into the {len(names)} names", hint, str(value))
         return names[value]
 
 
 Layout = Literal["list", "lines", "keyed"]
-KEY = "#key"
-"""Field under which an object of a keyed file has its key."""
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object's fields as they stand, a key that occurs twice included."""
 
 
 def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
     """The objects of all files. list: one list of them. lines: one a line. keyed: one object of
-    objects by their ids.
+    objects by their ids, which are their numbers.
 
     Places in a list are object numbers.
     """
     numbers: Counter[str] = Counter()
     for location in request.places():
-        for line, item in _objects(location, layout):
+        for at, key, item in _objects(location, layout):
+            if not isinstance(item, dict):
+                hint = "write an object a line, or a list of them, and check `reader.layout`"
+                raise at.bad("is not an object: {}", hint, str(item))
             numbers[location.prefix] += 1
-            yield DataRow(location.at(line), item, f"{location.prefix}-{numbers[location.prefix]}")
+            yield DataRow(at, item, key or f"{location.prefix}-{numbers[location.prefix]}")
 
 
-def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, or number of the object in its file; object)."""
+def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str, Any]]:
+    """(line, or number of the object in its file; its key; what should be an object)."""
     if layout == "lines":
-        return _object_lines(location)
-    text = read_text(location.path)
+        for line, text in read_lines(location.path):
+            if text.strip():
+                at = location.at(line)
+                yield at, "", parse_json(at, text, "write one object a line")
+        return
+    text, hint = read_text(location.path), "repair the file"
     if layout == "keyed":
-        return enumerate(_keyed_objects(location, text), start=1)
-    items = parse_json(location, text, "repair the file")
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        hint = "set `reader.layout: lines` for one object a line"
-        raise location.bad("is not a list of objects", hint)
-    return enumerate(items, start=1)
+        content = parse_json(location, text, hint, _once)
+    else:
+        content = parse_json(location, text, hint)
+    if layout == "keyed" and isinstance(content, dict):
+        objects = list(content.items())
+    elif layout == "list" and isinstance(content, list):
+        objects = [("", item) for item in content]
+    else:
+        hint = "`reader.layout` is list, lines or keyed (objects by their ids)"
+        raise location.bad(f"is not JSON of layout '{layout}'", hint)
+    for number, (key, item) in enumerate(objects, start=1):
+        yield location.at(number), key, item
 
 
-def _object_lines(location: FileLine) -> Iterator[tuple[int, dict[str, Any]]]:
-    hint = "one object a line"
-    for line, text in read_lines(location.path):
-        if not text.strip():
-            continue
-        item = parse_json(location.at(line), text, hint, one=True)
-        if not isinstance(item, dict):
-            raise location.at(line).bad("is not an object: {}", hint, text)
-        yield line, item
-
-
-def _keyed_objects(location: FileLine, text: str) -> list[dict[str, Any]]:
-    """The objects, each with its key, one that stands twice included."""
-    items = parse_json(location, text, "repair the file", _Pairs)
-    if not isinstance(items, _Pairs) or not all(isinstance(item, _Pairs) for _, item in items):
-        hint = "set `reader.layout: list` for a list"
-        raise location.bad("is not an object of objects", hint)
-    return [{**dict(item), KEY: key} for key, item in items]
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object. Raises ValueError for a key that stands twice."""
+    content = dict(fields)
+    if len(content) < len(fields):
+        raise ValueError("a key stands twice in one object")
+    return content

@@ -42,25 +42,22 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     options = request.options
     texts, tables = request.texts_and_labels()
     codes: dict[str, set[str]] = {text.path.stem: set() for text in texts}
+    columns = [options.document, options.code, *options.keep]
     for labels in tables:
-        for location, row in table(
-            labels, options.separator, [options.document, options.code, *options.keep]
-        ):
+        for location, row in table(labels, options.separator, columns):
             code = row[options.code].strip()
-            if not code or any(row[column] != value for column, value in options.keep.items()):
+            if not code or not options.keep.items() <= row.items():
                 continue
             stem = row[options.document].strip().removesuffix(".ann").removesuffix(".txt")
             if stem not in codes:
-                raise location.bad(
-                    "document {} has no text file", "complete the texts folder", stem
-                )
+                hint = "complete the texts folder"
+                raise location.bad("document {} has no text file", hint, stem)
             codes[stem].add(code)
-    for text in {text.path.stem: text for text in texts}.values():
-        if codes[text.path.stem]:
+    for text in texts:
+        stem = text.path.stem
+        if codes[stem]:
             content = read_text(text.path, options.encoding_errors)
-            yield text.document(
-                text.path.stem, content, labels=tuple(sorted(codes[text.path.stem]))
-            )
+            yield text.document(stem, content, labels=tuple(sorted(codes[stem])))
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -92,9 +89,8 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     options, names = request.options, request.spec.labels
     texts, tables = request.texts_and_labels()
     if not isinstance(names, list):
-        raise DataFormatError(
-            "format 'csv_join' needs a list of labels", hint="list the columns under `labels`"
-        )
+        hint = "list the columns under `labels`"
+        raise DataFormatError("format 'csv_join' needs a list of labels", hint=hint)
     rows = [row for labels in tables for row in _flag_rows(options, names, labels)]
     texts_by_key = _needed_texts(options, texts, {row.id for row in rows})
     numbers: Counter[str] = Counter()
@@ -173,11 +169,10 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
     """
     options = request.options
     texts, tables = request.texts_and_labels()
-    texts_by_id = {
-        row["id"]: row[options.text].strip()
-        for text in texts
-        for _, row in table(text, "tab", ["id", options.text])
-    }
+    texts_by_id: dict[str, str] = {}
+    for start in texts:
+        for _, row in table(start, "tab", ["id", options.text]):
+            texts_by_id[row["id"]] = row[options.text].strip()
     for labels in tables:
         for location, row in table(labels, "tab", ["id", "split", "labels"]):
             document_id = row["id"].strip()
@@ -189,9 +184,7 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
                 raise location.bad("split {} is not known", "train, dev or test", row["split"])
             location.split = _SPLITS[row["split"]]
             text = f"{options.question_word} {question}"
-            answer = ""
-            if document_id.endswith("_q"):
-                answer = texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
+            answer = texts_by_id.get(document_id.removesuffix("_q") + "_a")
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
             yield location.document(document_id, text, labels=codes)
@@ -238,21 +231,21 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
     ``<file stem>_<number from 0>``; the group is the file stem. Order: text files by name, then
     their lines.
     """
+    options = request.options
     texts, labels = request.texts_and_labels()
     partners = {location.path.stem: location for location in labels}
     for location in texts:
         stem = location.path.stem
-        partner = partners.pop(stem, None)
-        if partner is None:
-            raise location.at(None).bad(
-                "has no label file of the same name", "complete the labels folder"
-            )
-        sentences = list(_sentences(request.options, location, partner))
-        if request.options.unit == "sentence":
+        if stem not in partners:
+            hint = "complete the labels folder"
+            raise location.at(None).bad("has no label file of the same name", hint)
+        sentences = list(_sentences(options, location, partners.pop(stem)))
+        if options.unit == "sentence":
             yield from sentences
         else:
-            all_labels = tuple(dict.fromkeys(label for d in sentences for label in d.labels))
-            yield location.document(stem, " ".join(d.text for d in sentences), labels=all_labels)
+            text = " ".join(sentence.text for sentence in sentences)
+            names = dict.fromkeys(label for sentence in sentences for label in sentence.labels)
+            yield location.document(stem, text, labels=tuple(names))
     for location in partners.values():
         raise location.at(None).bad("has no text file of the same name", "complete the text folder")
 
@@ -261,20 +254,15 @@ def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) ->
     lines = [(number, line) for number, line in read_lines(location.path) if line.strip()]
     segments = read_text(partner.path).split(options.segment)[1:]
     if len(segments) != len(lines):
-        raise partner.bad(
-            f"labels {len(segments)} sentences, the text has {len(lines)}", "the pair must agree"
-        )
+        message = f"labels {len(segments)} sentences, the text has {len(lines)}"
+        raise partner.bad(message, "the pair must agree")
+    stem = location.path.stem
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
-        names = [
-            label.split(options.level, 1)[0].strip()
-            for label in segment.strip().split(options.joined_by)
-        ]
-        names = [
-            name.lower() if options.lower else name
-            for name in names
-            if name and name not in options.nothing
-        ]
-        labels = tuple(dict.fromkeys(partner.label(name) for name in names))
+        labels: dict[str, None] = {}
+        for levels in segment.split(options.joined_by):
+            name = levels.split(options.level, 1)[0].strip()
+            if name and name not in options.nothing:
+                labels[partner.label(name.lower() if options.lower else name)] = None
         yield location.at(number).document(
-            f"{location.path.stem}_{index}", line.strip(), location.path.stem, labels=labels
+            f"{stem}_{index}", line.strip(), stem, labels=tuple(labels)
         )

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
-from biobench.data.readers.files import parse_xml
-from biobench.data.readers.standoff import units, with_tags
+from biobench.data.readers.files import xml_files
+from biobench.data.readers.standoff import unit, with_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -36,61 +36,54 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     sentences as their elements stand in the file.
     """
     types = request.options.types
-    for location in request.places():
-        text, layers = _layers(location)
-        spans = sorted(
-            {Span(a, b, location.label(types[name])) for name, a, b in layers if name in types}
-        )
-        document = location.document(location.path.stem, text, spans=tuple(spans))
+    for location, root in xml_files(request):
+        text, layers = _layers(location, root)
+        spans = {Span(a, b, location.label(types[name])) for a, b, name in layers if name in types}
+        annotated = location.document(location.path.stem, text, spans=tuple(sorted(spans)))
         if not request.options.sentences:
-            yield document
+            yield annotated
             continue
-        sentences = dict.fromkeys(
-            (a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip()
-        )
-        yield from units(
-            document,
-            ((a, b, f"{document.id}/{number}") for number, (a, b) in enumerate(sentences, start=1)),
-        )
+        sentences = [(a, b) for a, b, name in layers if name == "Sentence" and text[a:b].strip()]
+        for number, (start, end) in enumerate(dict.fromkeys(sentences), start=1):
+            yield unit(annotated, start, end, f"{annotated.id}/{number}")
 
 
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 
-def _layers(location: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
-    """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
-    elements = [
-        (element.tag.rpartition("}")[2], element) for element in parse_xml(location, declared=True)
-    ]
+def _layers(location: FileLine, root: ET.Element) -> tuple[str, list[tuple[int, int, str]]]:
+    """(text, [(begin, end, local element name)]) in characters. Raises DataFormatError."""
+    elements = [(element.tag.rpartition("}")[2], element) for element in root]
     texts = [element.get("sofaString") for name, element in elements if name == "Sofa"]
     if len(texts) != 1 or texts[0] is None:
-        raise location.bad(
-            f"holds {len(texts)} texts (Sofa elements), not one", "is this a CAS file?"
-        )
+        message = f"holds {len(texts)} texts (Sofa elements), not one"
+        raise location.bad(message, "is this a CAS file?")
     text = texts[0]
     # Where the characters of two units begin, in units.
     pairs = [match.start() + number for number, match in enumerate(_TWO_UNITS.finditer(text))]
-    layers: list[tuple[str, int, int]] = []
+    layers: list[tuple[int, int, str]] = []
     for name, element in elements:
         begin, end = element.get("begin", ""), element.get("end", "")
         if not begin.isdecimal() or not end.isdecimal():
             continue
-        start, stop = (_character(location.number(unit), pairs) for unit in (begin, end))
+        start = _character(location.number(begin), pairs)
+        stop = _character(location.number(end), pairs)
         if start is None or stop is None or not start <= stop <= len(text):
-            raise location.bad(
-                f"element {name} {begin}-{end} leaves the text", "the file is damaged"
-            )
+            message = f"element {name} {begin}-{end} leaves the text"
+            raise location.bad(message, "the file is damaged")
         if start < stop:
-            layers.append((name, start, stop))
+            layers.append((start, stop, name))
     return text, layers
 
 
-def _character(unit: int, pairs: list[int]) -> int | None:
+def _character(offset: int, pairs: list[int]) -> int | None:
     """UTF-16 offset to character offset; None inside a character. pairs: where those of two units
     begin.
     """
-    pairs_before = bisect_left(pairs, unit)
-    return None if pairs_before and pairs[pairs_before - 1] == unit - 1 else unit - pairs_before
+    pairs_before = bisect_left(pairs, offset)
+    if pairs_before and pairs[pairs_before - 1] == offset - 1:
+        return None
+    return offset - pairs_before
 
 
 class MantraOptions(ReaderOptions):
@@ -109,35 +102,32 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
     several entities cover is the first listed one's, and each fragment of an entity is a mention of
     its own. Ids are those of the units; the group is the document. Order: that of the units.
     """
-    for location in request.places():
-        for document in parse_xml(location).iter("document"):
-            for unit in document.iter("unit"):
-                unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
-                spans = tuple(
-                    span
-                    for entity in unit.iter("e")
-                    for span in _entity(location, entity, text, unit_id)
-                )
-                whole = location.document(unit_id, text, document.get("id") or unit_id, spans=spans)
-                yield with_tags(whole, "blanks", "first", request.options.decode)
+    for location, root in xml_files(request):
+        for document in root.iter("document"):
+            for element in document.iter("unit"):
+                unit_id, text = element.get("id", ""), element.findtext("text", "")
+                spans: list[Span] = []
+                for entity in element.iter("e"):
+                    spans += _entity(location, entity, text, unit_id)
+                group = document.get("id") or unit_id
+                annotated = location.document(unit_id, text, group, spans=tuple(spans))
+                yield with_tags(annotated, "blanks", "first", request.options.decode)
 
 
 def _entity(location: FileLine, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
     """The entity's fragments."""
-    starts, sizes = (
-        re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len")
-    )
-    if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
-        raise location.at(None).bad(
-            "an entity of unit {} has no offset and length", "repair the unit", unit_id
-        )
-    fragments = [
-        (location.number(a), location.number(a) + location.number(n))
-        for a, n in zip(starts, sizes, strict=True)
-    ]
-    if any(not a < b <= len(text) for a, b in fragments):
-        raise location.at(None).bad(
-            "an entity leaves the text of unit {}", "repair the unit", unit_id
-        )
-    label = location.label(entity.get("grp") or "")
-    return [Span(a, b, label) for a, b in fragments]
+    starts = re.split(r"[;,\s]+", entity.get("offset", "").strip())
+    sizes = re.split(r"[;,\s]+", entity.get("len", "").strip())
+    if len(starts) != len(sizes):
+        message = "an entity of unit {} has not as many offsets as lengths"
+        raise location.bad(message, "repair the unit", unit_id)
+    label = location.label(entity.get("grp", ""))
+    spans: list[Span] = []
+    for offset, size in zip(starts, sizes, strict=True):
+        start = location.number(offset)
+        end = start + location.number(size)
+        if not start < end <= len(text):
+            message = "an entity leaves the text of unit {}"
+            raise location.bad(message, "repair the unit", unit_id)
+        spans.append(Span(start, end, label))
+    return spans

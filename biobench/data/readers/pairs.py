@@ -5,7 +5,7 @@ texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element
@@ -18,11 +18,11 @@ from biobench.data.readers.files import (
     json_rows,
     missing,
     parse_json,
-    parse_xml,
     read_text,
     table,
+    xml_files,
 )
-from biobench.errors import DataFormatError
+from biobench.data.readers.tokens import placed
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
 
@@ -48,25 +48,19 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
     of the rows.
     """
     options = request.options
-    for split, paths in request.files.items():
-        if len(paths) != 2:
-            raise DataFormatError(
-                f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences"
-            )
-        pairs, texts = (FileLine(request, split, path) for path in paths)
+    columns = [options.first, options.second, options.value]
+    for split in request.files:
+        pairs, texts = request.tables_of(split, "pairs, sentences")
         sentences = _sentences(texts)
-        columns = [options.first, options.second, options.value]
         for location, row in table(pairs, options.separator, columns):
-            first_id, second_id, value = (row[column].strip() for column in columns)
-            pair = []
-            for sentence_id in (first_id, second_id):
-                key = "_".join(sentence_id.split("_")[: options.id_parts])
+            query_id, text_id, value = (row[column].strip() for column in columns)
+            keys = ["_".join(id.split("_")[: options.id_parts]) for id in (query_id, text_id)]
+            for key in keys:
                 if key not in sentences:
                     hint = f"{texts.path.name} has no such key"
-                    raise location.bad("sentence {} is not there", hint, sentence_id)
-                pair.append(sentences[key].strip())
-            group = f"{first_id}|{second_id}"
-            query, text = pair
+                    raise location.bad("sentence {} is not there", hint, key)
+            query, text = (sentences[key].strip() for key in keys)
+            group = f"{query_id}|{text_id}"
             yield location.document(f"{split}/{group}", text, group, query=query, labels=(value,))
 
 
@@ -109,51 +103,41 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
     Order: that of the elements.
     """
     form = _FORMS[request.options.task]
-    for location in request.places():
-        elements = list(parse_xml(location).iter(form.element))
+    for location, root in xml_files(request):
+        elements = list(root.iter(form.element))
         if not elements:
             message = f"has no element '{form.element}'"
             raise location.bad(message, "check reader.task and `files`")
         for element in elements:
-            number = (element.get("id") or "").strip()
-            try:
-                skipped = int(number) <= -1
-            except ValueError:
-                message = "id {} is not a number"
-                raise location.at(None).bad(message, "repair the element", number) from None
-            if not skipped:
+            number = element.get("id", "").strip()
+            if not re.fullmatch(r"-?\d+", number):
+                raise location.bad("id {} is not a number", "repair the element", number)
+            if not number.startswith("-"):
                 yield _deft_document(location, form, element, number)
 
 
 def _deft_document(location: FileLine, form: _Form, element: Element, number: str) -> Document:
     """Raises DataFormatError for an element without its texts or its answer."""
-    nowhere = location.at(None)
     targets = [" ".join((target.text or "").split()) for target in element.findall("cible")]
-    source = " ".join((element.findtext("source") or "").split())
+    source = " ".join(element.findtext("source", "").split())
     if not source or len(targets) != form.targets or not all(targets):
         message = f"element {{}} has not one source and {form.targets} cible with text"
-        raise nowhere.bad(message, "repair the element", number)
+        raise location.bad(message, "repair the element", number)
     answer = element.get(form.answer)
     if answer is None:
-        raise nowhere.bad(
-            f"element {{}} has no {form.answer}", "take the files with answers", number
-        )
+        message = f"element {{}} has no {form.answer}"
+        raise location.bad(message, "take the files with answers", number)
     answer, document_id = answer.strip(), f"{location.prefix}-{number}"
     if form.targets == 1:
         return location.document(document_id, targets[0], query=source, labels=(answer,))
-    labels = (location.label(answer),)
-    text, pieces = joined([f"({i}) {target}" for i, target in enumerate(targets, start=1)])
-    return location.document(document_id, text, query=source, pieces=pieces, labels=labels)
-
-
-def joined(texts: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The texts on a line each, and where each stands."""
-    pieces: list[tuple[int, int]] = []
-    start = 0
-    for text in texts:
-        pieces.append((start, start + len(text)))
-        start += len(text) + 1
-    return "\n".join(texts), tuple(pieces)
+    options = [f"({i}) {target}" for i, target in enumerate(targets, start=1)]
+    return location.document(
+        document_id,
+        "\n".join(options),
+        query=source,
+        pieces=placed(options),
+        labels=(location.label(answer),),
+    )
 
 
 class ChoicesOptions(ReaderOptions):
@@ -192,72 +176,65 @@ def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
         if options.id is not None:
             question_id, group = names.of(location.split, str(row.values[options.id]))
         texts = _texts(options, row)
-        right = _right(options, row, texts)
-        if options.target == "count":
-            right = [location.label(str(len(right)))] if right else []
-        text, pieces = joined(list(texts.values()))
-        question = row.values[options.question]
-        query = "" if missing(question) else str(question).strip()
+        right = _right(options, row, list(texts))
+        labels = tuple(name for name in texts if name in right)
+        if labels and options.target == "count":
+            labels = (location.label(str(len(labels))),)
+        pieces = list(texts.values())
         yield location.document(
-            question_id, text, group, query=query, pieces=pieces, labels=tuple(right)
+            question_id,
+            "\n".join(pieces),
+            group,
+            query=_text(row.values[options.question]),
+            pieces=placed(pieces),
+            labels=labels,
         )
 
 
+def _text(value: Any) -> str:
+    """The value as text, without blanks around it; empty where it is missing."""
+    return "" if missing(value) else str(value).strip()
+
+
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
-    """Option name to text, in the order of the task's labels."""
+    """Option name to text, in the order of the task's labels, else (counted) of the names."""
     labels = row.location.request.spec.labels
-    names, are_labels = list(ascii_lowercase), False
+    names: list[str] = []
     if options.target == "options" and isinstance(labels, list):
-        names, are_labels = labels, True
+        names = labels
     if isinstance(options.options, list):
-        fields = dict(zip(names, options.options, strict=False))
-        values = {name: row.values.get(field) for name, field in fields.items()}
-    else:
-        values = _named_options(row, options.options, names)
-        if are_labels:
-            values = dict.fromkeys(names) | values
-    return {name: "" if missing(value) else str(value).strip() for name, value in values.items()}
-
-
-def _named_options(row: DataRow, field: str, names: Sequence[str]) -> dict[str, Any]:
-    """Those of the names that the field's mapping has, in any case, with its values. Raises
-    DataFormatError for another.
-    """
-    row.need(field)
-    content = row.values[field]
+        fields = zip(names or ascii_lowercase, options.options, strict=False)
+        return {name: _text(row.values.get(field)) for name, field in fields}
+    row.need(options.options)
+    content = row.values[options.options]
     if not isinstance(content, dict):
-        raise row.bad(f"field '{field}' holds no options", "a mapping of names to texts")
-    values = {str(name).casefold(): value for name, value in content.items()}
-    folded = {name: name.casefold() for name in names}
-    for name in values:
-        if name not in folded.values():
-            raise row.bad("option {} is not a label of the task", suggest(name, names), name)
-    return {name: values[key] for name, key in folded.items() if key in values}
+        message = f"field '{options.options}' holds no options"
+        raise row.bad(message, "a mapping of names to texts")
+    if not names:
+        return {name: _text(content[name]) for name in sorted(content)}
+    texts = dict.fromkeys(names, "")
+    by_folded = {name.casefold(): name for name in names}
+    for option, value in content.items():
+        if option.casefold() not in by_folded:
+            raise row.bad("option {} is not a label of the task", suggest(option, names), option)
+        texts[by_folded[option.casefold()]] = _text(value)
+    return texts
 
 
-def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list[str]:
-    """Names of the right options, in the order of the options. Raises DataFormatError for what
-    names none.
-    """
+def _right(options: ChoicesOptions, row: DataRow, names: list[str]) -> set[str]:
+    """Names of the right options. Raises DataFormatError for an answer that means none."""
+    by_answer = {name.casefold(): name for name in names}
+    if options.right_is != "name":
+        first_number = ["from_zero", "from_one"].index(options.right_is)
+        by_answer = {str(number): name for number, name in enumerate(names, first_number)}
     value = row.values[options.right]
-    answers = [] if missing(value) else items_of(value)
-    names, right = list(texts), set()
-    for answer in answers:
-        name = _option(options, names, str(answer).strip())
-        if name is None:
+    right: set[str] = set()
+    if missing(value):
+        return right
+    for item in items_of(value):
+        answer = str(item).strip()
+        if answer.casefold() not in by_answer:
             hint = "check `reader.right_is`, or repair the answer"
-            raise row.bad("the answer {} is none of the options", hint, str(answer).strip())
-        right.add(name)
-    return [name for name in names if name in right]
-
-
-def _option(options: ChoicesOptions, names: list[str], answer: str) -> str | None:
-    """The name of the option that an answer means; None where it means none."""
-    if options.right_is == "name":
-        return next((name for name in names if name.casefold() == answer.casefold()), None)
-    if not re.fullmatch(r"\d{1,9}", answer):
-        return None
-    number = int(answer)
-    if options.right_is == "from_one":
-        number -= 1
-    return names[number] if 0 <= number < len(names) else None
+            raise row.bad("the answer {} is none of the options", hint, answer)
+        right.add(by_answer[answer.casefold()])
+    return right

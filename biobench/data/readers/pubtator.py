@@ -9,20 +9,20 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.standoff import Mention, RawDocument, check_surface
 from biobench.schema.document import Document, Remark, Span
 from biobench.schema.source import later, one_group
 
-_TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
+_TEXTS = re.compile(r"([^|\t]+)\|t\|(.*)\n\1\|a\|(.*)")
 
 
 class PubtatorOptions(ReaderOptions):
     """Options of format `pubtator`."""
 
     format: Literal["pubtator"]
-    types: dict[str, str | None] = {}
+    types: LabelMap = {}
     """Mention type in the file to label of the task, many to one; null drops the type."""
     label: Literal["type", "concept"] = later("type")
     """concept: mentions are labelled with the concept id of their sixth column, where it is a
@@ -54,26 +54,29 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
             concepts: list[tuple[int, int, str]] = []
             for mention in raw.mentions:
                 label = options.types.get(mention.label, mention.label)
-                if label is not None and options.label == "concept":
-                    match = (
-                        re.fullmatch(options.concept_match, mention.codes[0][1])
-                        if mention.codes
-                        else None
-                    )
-                    label = None if match is None else match[1]
-                if label is not None:
-                    spans.add(
-                        Span(mention.start, mention.end, location.at(mention.line).label(label))
-                    )
-                    concepts += [(mention.start, mention.end, c) for c in mention.identifiers]
+                if options.label == "concept" and label is not None:
+                    label = _concept(options, mention)
+                if label is None:
+                    continue
+                spans.add(Span(mention.start, mention.end, mention.location.label(label)))
+                concepts += [(mention.start, mention.end, c) for c in mention.identifiers]
             about = f"{raw.id}, {len(raw.mentions)} mentions"
-            yield location.at(raw.line).document(
+            yield raw.location.document(
                 raw.id,
                 raw.text,
                 spans=tuple(sorted(spans)),
                 concepts=tuple(concepts),
                 remarks=(Remark("repeated", about),) * raw.repeats,
             )
+
+
+def _concept(options: PubtatorOptions, mention: Mention) -> str | None:
+    """The label that the mention's concept gives; None where it has none that matches."""
+    for _, concept in mention.codes:
+        match = re.fullmatch(options.concept_match, concept)
+        if match is not None:
+            return match[1]
+    return None
 
 
 def parse_pubtator(location: FileLine) -> list[RawDocument]:
@@ -84,14 +87,13 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
     for filled, lines in groupby(read_lines(location.path), key=lambda line: bool(line[1].strip())):
         if not filled:
             continue
-        raw = _document(location, list(lines))
+        raw = _document([(location.at(number), line) for number, line in lines])
         earlier = documents.setdefault(raw.id, raw)
         if earlier is raw:
             continue
         if _content(earlier) != _content(raw):
-            raise location.at(raw.line).bad(
-                "document {} occurs twice with different content", "keep one", raw.id
-            )
+            message = "document {} occurs twice with different content"
+            raise raw.location.bad(message, "keep one", raw.id)
         earlier.repeats += 1
     return list(documents.values())
 
@@ -107,40 +109,38 @@ def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
     kind, concept = fields[1], fields[2].strip()
     if len(fields) != 5 or kind.isdecimal():
         return False
-    concepts = {part for m in mentions for _, code in m.codes for part in re.split(r"[,;|]", code)}
+    concepts = {
+        concept_id
+        for m in mentions
+        for _, code in m.codes
+        for concept_id in re.split(r"[,;|]", code)
+    }
     return concept in concepts or not concept.isdecimal()
 
 
-def _document(location: FileLine, block: list[tuple[int, str]]) -> RawDocument:
-    first, line = block[0]
-    title = _TEXT.fullmatch(line)
-    abstract = _TEXT.fullmatch(block[1][1]) if len(block) > 1 else None
-    if (
-        title is None
-        or title[2] != "t"
-        or abstract is None
-        or abstract[2] != "a"
-        or abstract[1] != title[1]
-    ):
+def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
+    """The document of a block of lines."""
+    start, first_line = lines[0]
+    texts = _TEXTS.match("\n".join(line for _, line in lines[:2]))
+    if texts is None:
         message = "a document must begin with its |t| and |a| lines: {}"
-        raise location.at(first).bad(message, "repair the block", line)
-    text = f"{title[3]} {abstract[3]}"
+        raise start.bad(message, "repair the block", first_line)
+    id, title, abstract = texts.groups()
+    text = f"{title} {abstract}"
     mentions: list[Mention] = []
-    for number, row in block[2:]:
-        at, fields = location.at(number), row.split("\t")
-        if fields[0].strip() != title[1] or len(fields) not in (4, 5, 6, 7):
+    for at, row in lines[2:]:
+        fields = row.split("\t")
+        if fields[0].strip() != id or len(fields) not in (4, 5, 6, 7):
             raise at.bad("not a row of this document: {}", "4 to 7 tab-separated columns", row)
-        numbers = fields[1].isdecimal() and fields[2].isdecimal()
-        if not numbers and _is_relation(fields, mentions):
+        are_numbers = fields[1].isdecimal() and fields[2].isdecimal()
+        if not are_numbers and _is_relation(fields, mentions):
             continue
-        if not numbers or len(fields) == 4:
-            raise at.bad(
-                "not a mention row (id, start, end, text, type): {}", "repair the row", row
-            )
-        start, end = at.number(fields[1]), at.number(fields[2])
-        check_surface(at, text, [(start, end)], fields[3])
-        codes = [("concept", fields[5].strip())] if len(fields) > 5 else []
-        mentions.append(
-            Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, fields[3], codes)
-        )
-    return RawDocument(title[1], text, mentions, location.path, first)
+        if not are_numbers or len(fields) == 4:
+            message = "not a mention row (id, start, end, text, type): {}"
+            raise at.bad(message, "repair the row", row)
+        _, begin, end, surface, label, *concepts = fields
+        fragments = ((at.number(begin), at.number(end)),)
+        check_surface(at, text, fragments, surface)
+        codes = [("concept", concept.strip()) for concept in concepts[:1]]
+        mentions.append(Mention(f"T{len(mentions) + 1}", label, fragments, at, surface, codes))
+    return RawDocument(id, text, mentions, start)

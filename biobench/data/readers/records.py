@@ -21,6 +21,7 @@ _RECORD = re.compile(
 )
 _MARKER = re.compile(r"^START_OF_RECORD=\d", re.MULTILINE)
 _MASK = re.compile(r"\[\*\*(.*?)\*\*\]")
+_AGREE = "the pair must agree"
 _RULES = {
     "name": "name",
     "e-mail address": "other",
@@ -52,7 +53,8 @@ class RecordsOptions(ReaderOptions):
 @dataclass(frozen=True, slots=True)
 class _Record:
     patient: str
-    note: str
+    id: str
+    """``<patient>-<note>``."""
     body: str
     location: FileLine
 
@@ -67,45 +69,41 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     options = request.options
     texts, labels = request.texts_and_labels()
     records = [record for location in texts for record in _records(options, location)]
-    masked = {(r.patient, r.note): r for location in labels for r in _records(options, location)}
-    pair, hint = labels[0].at(None), "the pair must agree"
+    masked = {record.id: record for location in labels for record in _records(options, location)}
+    pair = labels[0].at(None)
     if len(masked) != len(records):
-        raise pair.bad(f"holds {len(masked)} records, the texts hold {len(records)}", hint)
+        message = f"holds {len(masked)} records, the texts hold {len(records)}"
+        raise pair.bad(message, _AGREE)
     for record in records:
-        counterpart = masked.get((record.patient, record.note))
-        if counterpart is None:
-            raise pair.bad("record {} is missing", hint, f"{record.patient}/{record.note}")
+        if record.id not in masked:
+            raise pair.bad("record {} is missing", _AGREE, record.id)
+        counterpart = masked[record.id]
         words: list[str] = []
         tags: list[str] = []
         for piece, label in _aligned(options, record.body, counterpart):
-            hidden = piece.split()
-            words += hidden
-            if label is None:
-                tags += ["O"] * len(hidden)
-            elif hidden:
-                tags += mention_tags(label, len(hidden))
+            piece_words = piece.split()
+            words += piece_words
+            tags += mention_tags(label, len(piece_words))
         content = tagged(words, tags, Tagging(decode=options.decode))
-        yield counterpart.location.document(
-            f"{record.patient}-{record.note}", group=record.patient, **content
-        )
+        yield counterpart.location.document(record.id, group=record.patient, **content)
 
 
 def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
     text = "".join(f"{line}\n" for _, line in read_lines(start.path, options.encoding_errors))
-    at, location = 0, start
+    message = "text outside a record, or a record inside another or without its end"
+    hint = "repair the markers, or the file is cut off"
+    position, number = 0, 1
     for match in _RECORD.finditer(text):
-        location = location.at((location.line or 1) + text.count("\n", at, match.start()))
-        if text[at : match.start()].strip() or _MARKER.search(match[3]):
-            raise location.bad(
-                "text outside a record, or a record inside another", "repair the markers"
-            )
-        yield _Record(match[1], match[2], " ".join(match[3].split("\n")[:-1]), location)
-        location, at = location.at((location.line or 1) + match[0].count("\n")), match.end()
-    if text[at:].strip():
-        raise location.bad(
-            "text outside a record, or a record without its end",
-            "repair the markers, or the file is cut off",
-        )
+        number += text.count("\n", position, match.start())
+        location = start.at(number)
+        if text[position : match.start()].strip() or _MARKER.search(match[3]):
+            raise location.bad(message, hint)
+        body = " ".join(match[3].split("\n")[:-1])
+        yield _Record(match[1], f"{match[1]}-{match[2]}", body, location)
+        number += match[0].count("\n")
+        position = match.end()
+    if text[position:].strip():
+        raise start.at(number).bad(message, hint)
 
 
 def _aligned(
@@ -114,33 +112,43 @@ def _aligned(
     """(piece, label or None) in reading order: plain pieces as the masked note has them, hidden
     ones from the text.
     """
-    joined, hint = options.adjacent == "joined", "the pair must agree"
-    pieces = _MASK.split(counterpart.body)
-    plain, masks = pieces[0::2], pieces[1::2]
-    pointer = len(plain[0])
-    if not body.startswith(plain[0]):
-        raise counterpart.location.bad("the masked note does not begin like its text", hint)
-    yield plain[0], None
-    i = 0
-    while i < len(masks):
-        label = counterpart.location.label(mask_label(masks[i], counterpart.location))
-        if joined:
-            while i + 1 < len(masks) and not plain[i + 1].strip():
-                i += 1
-        plain_text = plain[i + 1]
+    location, joined = counterpart.location, options.adjacent == "joined"
+    begin, *pieces = _MASK.split(counterpart.body)
+    if not body.startswith(begin):
+        raise location.bad("the masked note does not begin like its text", _AGREE)
+    yield begin, None
+    position = len(begin)
+    masks = list(zip(pieces[::2], pieces[1::2], strict=True))
+    if joined:
+        masks = _joined(masks)
+    for mask, plain in masks:
+        label = location.label(mask_label(mask, location))
         # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before
         # another mask.
         end = len(body)
-        if plain_text and not (joined and i + 1 == len(masks) and not plain_text.strip()):
-            end = body.find(plain_text, pointer)
-            if end < 0:
-                if joined or pointer < len(body):
-                    raise counterpart.location.bad("the masked note departs from its text", hint)
-                end = len(body)
-        yield body[pointer:end], label
-        yield plain_text, None
-        pointer = min(end + len(plain_text), len(body))
-        i += 1
+        if plain:
+            end = body.find(plain, position)
+        if end < 0:
+            if joined or position < len(body):
+                raise location.bad("the masked note departs from its text", _AGREE)
+            end = len(body)
+        yield body[position:end], label
+        yield plain, None
+        position = min(end + len(plain), len(body))
+
+
+def _joined(masks: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Masks, each with the plain text after it, where those with only white space between them are
+    the first one.
+    """
+    result: list[tuple[str, str]] = []
+    for mask, plain in masks:
+        if result and not result[-1][1]:
+            mask, _ = result.pop()
+        if not plain.strip():
+            plain = ""
+        result.append((mask, plain))
+    return result
 
 
 def mask_label(mask: str, location: FileLine) -> str:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
-from biobench.data.readers.files import parse_xml, read_lines
+from biobench.data.readers.files import delimited, xml_files
 from biobench.data.readers.standoff import check_surface, squeezed
-from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
 
@@ -28,11 +27,11 @@ class Replacement(NamedTuple):
     mask: str
 
 
-def masked(text: str, first: Replacement, second: Replacement, both: str) -> str:
+def masked(text: str, mention: Replacement, partner: Replacement, both: str) -> str:
     """The text with the two mentions replaced by their masks; of two that overlap by one mask for
     both, `both`.
     """
-    a, b = sorted((first, second), key=lambda m: (m.start, m.end))
+    a, b = sorted((mention, partner), key=lambda m: (m.start, m.end))
     if b.start < a.end:
         return text[: a.start] + both + text[max(a.end, b.end) :]
     return text[: a.start] + a.mask + text[a.end : b.start] + b.mask + text[b.end :]
@@ -52,15 +51,25 @@ class ChemprotOptions(ReaderOptions):
     """What the mentions are replaced by; `both` where the two overlap."""
 
 
+class _Entity(NamedTuple):
+    """A mention. start, end: characters of the abstract."""
+
+    id: str
+    is_chemical: bool
+    start: int
+    end: int
+
+
 @dataclass(slots=True)
 class _Abstract:
     pmid: str
     title_end: int
     text: str
     location: FileLine
-    entities: dict[str, tuple[bool, int, int]] = field(default_factory=dict)
-    """Id to (is a chemical, start, end), in the order of their table."""
-    gold: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    entities: dict[str, _Entity] = field(default_factory=dict)
+    """By id, in the order of their table."""
+    gold: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+    """Ids of a chemical and a gene to their groups."""
 
 
 @reader(ChemprotOptions)
@@ -75,12 +84,7 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
     the genes as in the entities' table.
     """
     for split in ("train", "validation", "test"):
-        tables = [FileLine(request, split, path) for path in request.files.get(split, [])]
-        if len(tables) != 3:
-            message = f"files.{split} names {len(tables)} files"
-            raise DataFormatError(
-                message, hint="abstracts, entities and gold standard, in this order"
-            )
+        tables = request.tables_of(split, "abstracts, entities, gold standard")
         for abstract in _abstracts(*tables):
             yield from _pairs(request.options, abstract)
 
@@ -95,35 +99,25 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
 
     for location, (pmid, title, body) in _rows(texts, 3):
         abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", location)
-    for location, (pmid, entity, kind, start, end, surface) in _rows(entities, 6):
+    for location, (pmid, id, kind, begin, stop, surface) in _rows(entities, 6):
         abstract = of(location, pmid)
-        numbers = start.isdecimal() and end.isdecimal()
-        begin, stop = (location.number(n) if numbers else 0 for n in (start, end))
-        check_surface(location, abstract.text, [(begin, stop)], surface)
-        abstract.entities[entity] = (kind == "CHEMICAL", begin, stop)
-    for location, (pmid, group, first, second) in _rows(gold, 4):
+        start, end = location.number(begin), location.number(stop)
+        check_surface(location, abstract.text, [(start, end)], surface)
+        abstract.entities[id] = _Entity(id, kind == "CHEMICAL", start, end)
+    for location, (pmid, group, chemical, gene) in _rows(gold, 4):
         abstract = of(location, pmid)
-        label = location.label(group.strip())
-        pair = (first.removeprefix("Arg1:"), second.removeprefix("Arg2:"))
+        pair = (chemical.removeprefix("Arg1:"), gene.removeprefix("Arg2:"))
         if not set(pair) <= abstract.entities.keys():
-            raise location.bad(
-                "relation {} names no entity", "the tables do not fit", f"{first} {second}"
-            )
-        labels = abstract.gold.setdefault(pair, [])
-        if label not in labels:
-            labels.append(label)
+            value = f"{chemical} {gene}"
+            raise location.bad("relation {} names no entity", "the tables do not fit", value)
+        abstract.gold.setdefault(pair, {})[location.label(group.strip())] = None
     return list(abstracts.values())
 
 
-def _rows(location: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str]]]:
-    for number, line in read_lines(location.path):
-        if line:
-            fields = line.split("\t")
-            if len(fields) != columns:
-                raise location.at(number).bad(
-                    f"the row has {len(fields)} fields, not {columns}", "repair the row"
-                )
-            yield location.at(number), fields
+def _rows(start: FileLine, width: int) -> Iterator[tuple[FileLine, list[str]]]:
+    for location, fields in delimited(start, "tab", quoting="none"):
+        location.check_width(fields, width)
+        yield location, fields
 
 
 _END = re.compile(r"[.?!][)\]\"']*\s+(?=[A-Z0-9(\[\"'<])")
@@ -137,27 +131,32 @@ def _sentences(abstract: _Abstract) -> Iterator[tuple[int, int]]:
     """(start, end) of the title and of the abstract's sentences; no cut lies inside a mention."""
     text, cuts = abstract.text, {0, abstract.title_end, len(abstract.text)}
     for match in _END.finditer(text):
+        cut = match.end()
         abbreviated = _ABBREVIATION.search(text, max(0, match.start() - 12), match.start() + 1)
-        if not abbreviated and not any(
-            a < match.end() < b for _, a, b in abstract.entities.values()
-        ):
-            cuts.add(match.end())
+        inside = any(entity.start < cut < entity.end for entity in abstract.entities.values())
+        if not abbreviated and not inside:
+            cuts.add(cut)
     return itertools.pairwise(sorted(cuts))
 
 
 def _pairs(options: ChemprotOptions, abstract: _Abstract) -> Iterator[Document]:
     for start, end in _sentences(abstract):
-        inside = [(id, *e) for id, e in abstract.entities.items() if e[1] >= start and e[2] <= end]
-        chemicals, genes = ([e for e in inside if e[1] is wanted] for wanted in (True, False))
-        for (chemical, _, a, b), (gene, _, c, d) in itertools.product(chemicals, genes):
-            first = Replacement(a - start, b - start, options.chemical)
-            second = Replacement(c - start, d - start, options.gene)
-            text = masked(abstract.text[start:end], first, second, options.both).strip()
-            pair = f"{abstract.pmid}.{chemical}.{gene}"
-            groups = abstract.gold.get((chemical, gene), [])
-            for label in groups or [options.negative]:
-                document_id = f"{pair}.{label}" if groups else pair
-                yield abstract.location.document(document_id, text, abstract.pmid, labels=(label,))
+        inside = [e for e in abstract.entities.values() if e.start >= start and e.end <= end]
+        chemicals = [entity for entity in inside if entity.is_chemical]
+        genes = [entity for entity in inside if not entity.is_chemical]
+        for chemical, gene in itertools.product(chemicals, genes):
+            text = masked(
+                abstract.text[start:end],
+                Replacement(chemical.start - start, chemical.end - start, options.chemical),
+                Replacement(gene.start - start, gene.end - start, options.gene),
+                options.both,
+            ).strip()
+            pair = f"{abstract.pmid}.{chemical.id}.{gene.id}"
+            groups = {
+                f"{pair}.{label}": label for label in abstract.gold.get((chemical.id, gene.id), ())
+            }
+            for id, label in (groups or {pair: options.negative}).items():
+                yield abstract.location.document(id, text, abstract.pmid, labels=(label,))
 
 
 class DdiOptions(ReaderOptions):
@@ -187,29 +186,28 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
     order: files by name, pairs as in them.
     """
     options = request.options
-    for location in request.places():
-        root, nowhere = parse_xml(location), location.at(None)
+    for location, root in xml_files(request):
         if root.tag != "document" or not root.get("id"):
             message = "is not a document of the DDI corpus: its first element is {}"
             raise location.bad(message, "check `files`", root.tag)
-        group = location.path.stem if options.group == "file" else root.get("id")
+        group = root.get("id")
+        if options.group == "file":
+            group = location.path.stem
         for sentence in root.iter("sentence"):
             text = sentence.get("text", "")
-            drugs = {
-                e.get("id", ""): _drug(nowhere, options.mask, e, text)
-                for e in sentence.iter("entity")
-            }
+            drugs: dict[str, Replacement] = {}
+            for entity in sentence.iter("entity"):
+                drugs[entity.get("id", "")] = _drug(location, options.mask, entity, text)
+            plain = re.sub(r"[\n\t\r]", " ", text)
             for pair in sentence.iter("pair"):
-                pair_id = pair.get("id", "")
+                pair_id, drug, partner = (pair.get(name, "") for name in ("id", "e1", "e2"))
                 label = _interaction(location, options, pair)
                 if label is None:
                     continue
-                first, second = (drugs.get(pair.get(side, "")) for side in ("e1", "e2"))
-                if first is None or second is None:
-                    raise nowhere.bad(
-                        "pair {} names no entity of its sentence", "repair the file", pair_id
-                    )
-                masked_text = masked(re.sub(r"[\n\t\r]", " ", text), first, second, options.both)
+                if drug not in drugs or partner not in drugs:
+                    message = "pair {} names no entity of its sentence"
+                    raise location.bad(message, "repair the file", pair_id)
+                masked_text = masked(plain, drugs[drug], drugs[partner], options.both)
                 yield location.document(pair_id, masked_text.strip(), group, labels=(label,))
 
 
@@ -221,9 +219,8 @@ def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Repla
     if not numbers[0] <= numbers[-1] < len(text):
         hint = f"offsets count characters of the sentence, which has {len(text)}"
         raise location.bad("charOffset {} leaves the sentence", hint, offsets)
-    covered = "".join(
-        squeezed(text[a : b + 1]) for a, b in zip(numbers[::2], numbers[1::2], strict=True)
-    )
+    fragments = zip(numbers[::2], numbers[1::2], strict=True)
+    covered = "".join(squeezed(text[a : b + 1]) for a, b in fragments)
     surface = squeezed(entity.get("text", covered))
     # One name of the corpus is a letter longer than its place.
     if not (covered.startswith(surface) or surface.startswith(covered)):
@@ -234,10 +231,12 @@ def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Repla
 
 def _interaction(location: FileLine, options: DdiOptions, pair: ET.Element) -> str | None:
     """The pair's label; None where it is skipped."""
-    if pair.get("ddi") not in ("true", "false"):
-        message, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
-        raise location.at(None).bad(message, hint, pair.get("id"))
-    if pair.get("ddi") == "false":
+    interacts, kind = pair.get("ddi"), pair.get("type")
+    if interacts == "false":
         return options.negative
-    kind = pair.get("type")
-    return options.untyped if not kind else location.label(kind)
+    if interacts != "true":
+        message, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
+        raise location.bad(message, hint, pair.get("id", ""))
+    if kind:
+        return location.label(kind)
+    return options.untyped

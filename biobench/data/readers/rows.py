@@ -5,7 +5,6 @@ and tags too).
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ from pydantic import model_validator
 
 from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import (
-    KEY,
     Layout,
     Separator,
     delimited,
@@ -80,42 +78,64 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
     numbers: Counter[str] = Counter()
     for start in request.places():
         layout = options.split_layout.get(start.split, shared_layout)
-        width, positions = 0, dict[str, list[int]]()
+        columns = layout.columns
+        header: list[str] = []
         for location, row in delimited(start, options.separator, quoting=options.quoting):
-            if width == 0:
-                width, positions = len(row), _positions(location, layout, row)
+            if not header:
+                header = row
+                _check_columns(location, layout, header)
                 if layout.header:
                     continue
-            if len(row) != width:
-                message = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                hint = "repair the row, or check `reader.separator` and `reader.quoting`"
-                raise location.bad(message, hint, row[0])
+            location.check_width(row, len(header))
             numbers[location.prefix] += 1
-            cells = {role: row[columns[0]] for role, columns in positions.items()}
-            label = cells["label"].strip()
-            if isinstance(layout.columns.label, list):
-                label = _mean(location, [row[column] for column in positions["label"]])
-            names = _parted([label], options.label_separator)
-            id = cells.get("id", f"{location.prefix}-{numbers[location.prefix]}")
-            group = cells.get("group", id)
+            cells: Cells = dict(enumerate(row))
+            if layout.header:
+                cells.update(zip(header, row, strict=True))
+            id = cells.get(columns.id, f"{location.prefix}-{numbers[location.prefix]}")
+            group = cells.get(columns.group, id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
-            content = {
-                "query": cells.get("first", "").strip(),
-                "labels": _mapped(location, names, options.label_map),
-                "remarks": _quoted_lines(location, row),
-            }
-            yield location.document(id, cells["text"].strip(), group, **content)
+            names = _parted([_label(location, columns.label, cells)], options.label_separator)
+            yield location.document(
+                id,
+                cells[columns.text].strip(),
+                group,
+                query=cells.get(columns.first, "").strip(),
+                labels=_mapped(location, names, options.label_map),
+                remarks=_quoted_lines(location, row),
+            )
 
 
-def _positions(location: FileLine, layout: ColumnLayout, row: list[str]) -> dict[str, list[int]]:
-    """Role to the numbers of its columns, of which a label may have several."""
-    columns = layout.columns.model_dump(exclude_none=True)
-    columns["label"] = columns.pop("label")  # the last to be looked for
-    return {
-        role: [_position(location, layout, role, column, row) for column in items_of(named)]
-        for role, named in columns.items()
-    }
+Cells = dict[str | int | None, str]
+"""The cells of a row by the number and by the name of their column."""
+
+
+def _check_columns(location: FileLine, layout: ColumnLayout, row: list[str]) -> None:
+    """Raise DataFormatError for a name or number that the first row lacks, or has twice."""
+    for role, columns in layout.columns.model_dump(exclude_none=True).items():
+        for column in items_of(columns):
+            names, name = [str(number) for number in range(len(row))], str(column)
+            if layout.header and isinstance(column, str):
+                names = row
+            location.need(name, names, "the header has no column")
+            if names.count(name) > 1:
+                message = f"the header has column '{name}' {names.count(name)} times"
+                hint = f"give the number of the one that is meant, as in `{role}: 0`"
+                raise location.bad(message, hint)
+
+
+def _label(location: FileLine, column: str | int | list[str | int], cells: Cells) -> str:
+    """A column's cell, or the mean of several columns' numbers, as text."""
+    if not isinstance(column, list):
+        return cells[column].strip()
+    numbers: list[float] = []
+    for name in column:
+        try:
+            numbers.append(float(cells[name]))
+        except ValueError:
+            hint = "fill the cell in, or remove the row"
+            raise location.bad("{} is not a number", hint, cells[name]) from None
+    return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
 def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
@@ -130,45 +150,14 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     """The names that stand between separators, without blanks around them and empty ones."""
     if separator is None:
         return names
-    return [stripped for name in names for p in name.split(separator) if (stripped := p.strip())]
+    stripped = [label.strip() for name in names for label in name.split(separator)]
+    return [label for label in stripped if label]
 
 
 def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
     labels = (location.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
-
-
-def _position(
-    location: FileLine, layout: ColumnLayout, role: str, column: str | int, row: list[str]
-) -> int:
-    """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
-    if isinstance(column, int):
-        if not 0 <= column < len(row):
-            raise location.bad(
-                f"has {len(row)} columns, none numbered {column} ({role})", "columns count from 0"
-            )
-        return column
-    if not layout.header:
-        raise location.bad(f"column '{column}' needs a header", "give the column's number")
-    if column not in row:
-        raise location.bad(f"the header has no column '{column}'", location.nearest(column, row))
-    if row.count(column) > 1:
-        message = f"the header has column '{column}' {row.count(column)} times"
-        raise location.bad(message, f"give the number of the one that is meant, as in `{role}: 0`")
-    return row.index(column)
-
-
-def _mean(location: FileLine, cells: list[str]) -> str:
-    """The mean of the cells' numbers, as text."""
-    try:
-        numbers = [float(cell) for cell in cells]
-    except ValueError:
-        wrong = next(c for c in cells if not re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", c))
-        raise location.bad(
-            "{} is not a number", "fill the cell in, or remove the row", wrong
-        ) from None
-    return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
 class JsonOptions(ReaderOptions):
@@ -215,23 +204,24 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
     for row in json_rows(request, options.layout):
         row.need(options.text, options.label, options.id, options.group, options.first)
         text = _json_text(options, row.values[options.text])
-        unlabelled = missing(row.values[options.label])
-        if (text is None or unlabelled) and options.drop_missing:
-            continue
-        if text is None or unlabelled:
-            lacking = "label" if unlabelled else "text"
-            hint = "fill it in, or set `reader.drop_missing: true`"
-            raise row.bad(f"the object has no {lacking}", hint)
+        if text is None or missing(row.values[options.label]):
+            if options.drop_missing:
+                continue
+            hint = "fill both in, or set `reader.drop_missing: true`"
+            raise row.bad("the object has no label, or no text", hint)
         names = _parted(row.labels(options.label, options.label_map), options.label_separator)
-        id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
-        group = row.text(options.group, "group", id)
-        query = row.text(options.first, "first text", "").strip()
         if any(phrase in name for phrase in options.drop_containing for name in names):
             continue
         if options.label_key == "first_word":
             names = [name.strip().split(" ", 1)[0] for name in names]
-        labels = _mapped(row.location, names, options.label_map)
-        yield row.location.document(id, text, group, query=query, labels=labels)
+        id = row.text(options.id, row.number)
+        yield row.location.document(
+            id,
+            text,
+            row.text(options.group, id),
+            query=row.text(options.first).strip(),
+            labels=_mapped(row.location, names, options.label_map),
+        )
 
 
 def _json_text(options: JsonOptions, value: Any) -> str | None:
@@ -266,7 +256,7 @@ class ParquetOptions(ReaderOptions):
     """What the integers of the label or tag column stand for; empty where the column holds texts.
     file: each file's metadata say it, as the hub's tables do.
     """
-    label_map: dict[str, str | None] = {}
+    label_map: LabelMap = {}
     """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay.
     """
     label_separator: str | None = later(None)
@@ -280,14 +270,10 @@ class ParquetOptions(ReaderOptions):
 
     @model_validator(mode="after")
     def _one_pair(self) -> ParquetOptions:
-        c = self.columns
-        text, token = (c.text, c.labels), (c.tokens, c.tags)
-        if not ((all(text) and not any(token)) or (all(token) and not any(text))):
-            raise fail(
-                "columns must name text and labels, or tokens and tags", "give one of the two pairs"
-            )
-        if c.first is not None and c.text is None:
-            raise fail("columns.first goes with text and labels", "leave it out")
+        named = self.columns.model_dump(exclude={"id", "group", "first"}, exclude_none=True)
+        if list(named) not in (["text", "labels"], ["tokens", "tags"]):
+            message = "columns must name text and labels, or tokens and tags"
+            raise fail(message, "give one of the two pairs")
         return self
 
 
@@ -297,8 +283,8 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
     options, c = request.options, request.options.columns
     tagging, own_names = tagging_of(options), dict[Path, list[str]]()
     for row in table_rows(request, [name for _, name in c if name is not None]):
-        id = row.text(c.id, "id", row.number)
-        group = row.text(c.group, "group", id)
+        id = row.text(c.id, row.number)
+        group = row.text(c.group, id)
         if options.group_pattern == "before_underscore":
             group = group.rpartition("_")[0] or group
         names = options.names
@@ -307,21 +293,19 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
             if path not in own_names:
                 own_names[path] = _names_in(row.location, c.labels or c.tags or "")
             names = own_names[path]
-        if c.text is not None and c.labels is not None:
-            labels = _parted(
-                row.labels(c.labels, options.label_map, names), options.label_separator
-            )
-            content: dict[str, Any] = {
-                "text": row.text(c.text, "text", "").strip(),
-                "query": row.text(c.first, "first text", "").strip(),
-                "labels": tuple(filter(None, _mapped(row.location, labels, options.label_map))),
-            }
-        else:
-            assert c.tokens is not None
-            assert c.tags is not None
-            words, tags = tagged_row(row, c.tokens, c.tags, names, tagging)
-            content = tagged(words, tags, tagging)
-        yield row.location.document(id, group=group, **content)
+        if c.tokens is not None:
+            words, tags = tagged_row(row, c.tokens, c.tags or "", names, tagging)
+            yield row.location.document(id, group=group, **tagged(words, tags, tagging))
+            continue
+        labels = row.labels(c.labels or "", options.label_map, names)
+        labels = _parted(labels, options.label_separator)
+        yield row.location.document(
+            id,
+            row.text(c.text).strip(),
+            group,
+            query=row.text(c.first).strip(),
+            labels=tuple(filter(None, _mapped(row.location, labels, options.label_map))),
+        )
 
 
 def _names_in(location: FileLine, column: str) -> list[str]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
 
 from biobench.data.checks import edges
-from biobench.data.readers.base import FileLine
+from biobench.data.readers.base import FileLine, ReaderOptions
 from biobench.data.readers.tokens import mention_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
@@ -23,9 +22,9 @@ _IDENTIFIER = re.compile(r"(?!-1$)[\w.:/-]*\d[\w.:/-]*")
 Fragments = tuple[tuple[int, int], ...]
 Places = Sequence[tuple[int, int]]
 """Characters [start, end) of each."""
-Discontinuous = Literal["error", "hull", "first", "drop", "each"]
-"""What a mention in several pieces becomes: its hull (first start to last end), its first piece,
-nothing, or a mention for each piece.
+Discontinuous = Literal["error", "hull", "drop", "each"]
+"""What a mention in several pieces becomes: its hull (first start to last end), nothing, or one for
+each piece.
 """
 Tokeniser = Literal["whitespace", "words", "blanks"]
 """Runs of non-space, runs of word characters and single other signs, or what stands between blanks.
@@ -44,8 +43,8 @@ class Mention:
     id: str
     label: str
     fragments: Fragments
-    line: int
-    surface: str = ""
+    location: FileLine
+    surface: str
     codes: list[tuple[str, str]] = field(default_factory=list)
     """(note type, note text), in the file's order."""
 
@@ -66,9 +65,9 @@ class Mention:
         """
         found: list[str] = []
         for _, code in self.codes:
-            parts = [part for part in _BETWEEN_IDENTIFIERS.split(code) if part]
-            if all(_IDENTIFIER.fullmatch(part) for part in parts):
-                found += parts
+            words = [word for word in _BETWEEN_IDENTIFIERS.split(code) if word]
+            if all(_IDENTIFIER.fullmatch(word) for word in words):
+                found += words
         return tuple(dict.fromkeys(found))
 
 
@@ -79,12 +78,18 @@ class RawDocument:
     id: str
     text: str
     mentions: list[Mention]
-    path: Path
-    line: int = 1
-    group: str = ""
-    """What its units belong to."""
+    location: FileLine
     repeats: int = 0
     """How often it stands again in the file with the same content."""
+
+
+class TokenisedOptions(ReaderOptions):
+    """What readers share that can make tokens and tags of mentions by offsets."""
+
+    tokens: Literal["none"] | Tokeniser = "none"
+    """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
+    overlap: Overlap = "error"
+    decode: Mode = "strict"
 
 
 def squeezed(text: str) -> str:
@@ -99,8 +104,8 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
     offsets = ";".join(f"{a}-{b}" for a, b in fragments)
     hint = "offsets count characters (code points) from 0, the end is past the last"
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
-        cause = edges.meant(text, fragments, surface) or "check offsets and text"
         message = f"offsets {offsets} leave the text (length {len(text)})"
+        cause = edges.meant(text, fragments, surface) or "check offsets and text"
         raise location.bad(message, f"{hint}; {cause}")
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
@@ -134,18 +139,21 @@ def flat(
     """
     pieces = merge_fragments(fragments, text)
     if len(pieces) > 1 and policy == "error":
-        raise location.bad("the mention is discontinuous: {}", "set `reader.discontinuous`", name)
-    if len(pieces) > 1 and policy != "each":
-        pieces = {"hull": ((pieces[0][0], pieces[-1][1]),), "first": pieces[:1], "drop": ()}[policy]
+        hint = "set `reader.discontinuous`"
+        raise location.bad("the mention is discontinuous: {}", hint, name)
+    if len(pieces) > 1 and policy == "drop":
+        return []
+    if policy == "hull":
+        return [Span(pieces[0][0], pieces[-1][1], label)]
     return [Span(*piece, label) for piece in pieces]
 
 
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
 
 
-def tokenise(text: str, how: Tokeniser) -> Fragments:
+def tokenise(text: str, tokeniser: Tokeniser) -> Fragments:
     """Character offsets of tokens."""
-    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[how], text))
+    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[tokeniser], text))
 
 
 def mentions_to_tags(
@@ -167,7 +175,7 @@ def mentions_to_tags(
             raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
         if taken and overlap != "last":
             continue
-        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=False):
+        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=True):
             tags[k], owners[k] = tag, span
     return tags, owners
 
@@ -183,89 +191,75 @@ def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
 
 def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
     """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
-    covered: list[int] = []
-    for k, (start, end) in enumerate(tokens):
-        if touched:
-            inside = start < span.end and span.start < end
-        else:
-            inside = span.start <= start and end <= span.end
-        if inside:
-            covered.append(k)
-    return covered
+    if touched:
+        return [k for k, (a, b) in enumerate(tokens) if a < span.end and span.start < b]
+    return [k for k, (a, b) in enumerate(tokens) if span.start <= a and b <= span.end]
 
 
-def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
+def with_tags(document: Document, tokeniser: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
     """The document with tokens, tags and what its mentions (in the file's order) become on them.
 
     Mentions of which no token is left (they hold no whole one, or others took them all) become
     `unexpressed`. Raises ValueError for overlap ``error``.
     """
-    tokens = tokenise(document.text, how)
+    tokens = tokenise(document.text, tokeniser)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
-    scored = {k for begin, end, _ in decode_tags(tags, decode) for k in range(begin, end)}
-    scored_spans = {owner for k, owner in enumerate(owners) if k in scored}
-    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in scored_spans)
-    spans = tags_to_spans(tags, tokens, decode)
+    scored: set[Span | None] = set()
+    for begin, end, _ in decode_tags(tags, decode):
+        scored.update(owners[begin:end])
+    lost = [span.label for span in sorted(set(document.spans)) if span not in scored]
     return replace(
         document,
-        spans=spans,
+        spans=tags_to_spans(tags, tokens, decode),
         tokens=tokens,
         tags=tuple(tags),
-        unexpressed=document.unexpressed + lost,
+        unexpressed=(*document.unexpressed, *lost),
     )
 
 
-def finished(
-    location: FileLine,
-    document: Document,
-    how: Literal["none"] | Tokeniser,
-    overlap: Overlap,
-    decode: Mode,
-) -> Document:
+def finished(location: FileLine, document: Document, options: TokenisedOptions) -> Document:
     """The document with its distinct mentions in order of position, or with tokens and tags (see
     `with_tags`).
     """
-    if how == "none":
+    if options.tokens == "none":
         return replace(document, spans=tuple(sorted(set(document.spans))))
     try:
         # In the file's order: of mentions that begin alike, the later one is the last.
-        return with_tags(document, how, overlap, decode)
+        return with_tags(document, options.tokens, options.overlap, options.decode)
     except ValueError as error:
         raise location.bad(str(error), "set `reader.overlap`") from None
 
 
-def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:
-    """The document cut into units (start, end, id). Mentions that a unit's border cuts are dropped,
-    and counted as unexpressed in the unit in which they begin.
+Named = tuple[int, int, str]
+"""Characters [start, end), and a label or an identifier."""
+
+
+def unit(document: Document, start: int, end: int, id: str) -> Document:
+    """The document's characters [start, end) as one of its own. Mentions that the border cuts are
+    dropped, and counted as unexpressed where they begin inside.
     """
-    for start, end, id in places:
-        inside = tuple(
-            Span(a - start, b - start, label)
-            for a, b, label in whole.spans
-            if a >= start and b <= end
-        )
-        concepts = tuple(
-            (a - start, b - start, identifier)
-            for a, b, identifier in whole.concepts
-            if a >= start and b <= end
-        )
-        cut = tuple(sorted(label for a, b, label in set(whole.spans) if start <= a < end < b))
-        yield replace(
-            whole,
-            id=id,
-            text=whole.text[start:end],
-            spans=inside,
-            concepts=concepts,
-            unexpressed=cut,
-        )
+
+    def inside(named: Iterable[Named]) -> list[Named]:
+        return [(a - start, b - start, name) for a, b, name in named if start <= a and b <= end]
+
+    return replace(
+        document,
+        id=id,
+        text=document.text[start:end],
+        spans=tuple(Span(*named) for named in inside(document.spans)),
+        concepts=tuple(inside(document.concepts)),
+        unexpressed=tuple(
+            sorted(s.label for s in set(document.spans) if start <= s.start < end < s.end)
+        ),
+    )
 
 
-def line_units(text: str) -> Iterator[tuple[int, int, int]]:
+def lines_of(text: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, number from 1) of every line that holds more than white space, ends trimmed."""
     position = 0
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         if stripped:
-            start = position + len(line) - len(line.lstrip())
-            yield start, start + len(stripped), number
+            start = position + line.index(stripped)
+            yield start, start + len(stripped), str(number)
         position += len(line) + 1

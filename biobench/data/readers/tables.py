@@ -61,14 +61,11 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
         try:
             schema, batches = _opened(location.path, columns)
             for column in columns:
-                if column not in schema.names:
-                    hint = location.nearest(column, schema.names)
-                    raise location.at(None).bad(f"has no column '{column}'", hint)
-            structures = {
-                column: feature
-                for column, feature in _features(schema).items()
-                if isinstance(getattr(feature, "feature", feature), dict)
-            }
+                location.at(None).need(column, schema.names, "has no column")
+            structures: dict[str, Any] = {}
+            for column, feature in _features(schema).items():
+                if isinstance(getattr(feature, "feature", feature), dict):
+                    structures[column] = feature
             for batch in batches:
                 # Arrow believes the offsets in a file, and would read whatever memory they name.
                 batch.validate(full=True)
@@ -128,9 +125,8 @@ def _with_names(feature: Any, value: Any) -> Any:
 def _transposed(structure: dict[str, Any]) -> Any:
     """A list of structures of what earlier versions of `datasets` store as a structure of lists."""
     lists = list(structure.values())
-    if not lists or not all(isinstance(values, list) for values in lists):
-        return structure
-    if len({len(values) for values in lists}) > 1:
+    are_lists = bool(lists) and all(isinstance(values, list) for values in lists)
+    if not are_lists or len({len(values) for values in lists}) > 1:
         return structure
     return [dict(zip(structure, values, strict=True)) for values in zip(*lists, strict=True)]
 

@@ -23,8 +23,10 @@ from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
 from biobench.schema.tags import Mode, Scheme, Tagging, tags_to_spans
 
-_MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")
-_DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
+_MARKER = re.compile(
+    r"###MEDLINE:\s*(?P<medline>\S+)\s*"
+    r"|-DOCSTART-(?:\s+\(?(?P<docstart>[^\s()]+)\)?)?(?:\s.*)?"
+)
 SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
@@ -42,24 +44,32 @@ def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> st
     return tag
 
 
-def mention_tags(label: str, size: int) -> list[str]:
-    """The IOB2 tags of a mention of so many tokens."""
-    return [f"B-{label}", *[f"I-{label}"] * (size - 1)]
+def mention_tags(label: str | None, size: int) -> list[str]:
+    """The IOB2 tags of so many tokens of a mention, or (without a label) of plain words."""
+    if not label:
+        return ["O"] * size
+    return [f"B-{label}", *[f"I-{label}"] * (size - 1)][:size]
+
+
+def placed(texts: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Where each text stands when they are joined by single characters."""
+    offsets: list[tuple[int, int]] = []
+    start = 0
+    for text in texts:
+        offsets.append((start, start + len(text)))
+        start += len(text) + 1
+    return tuple(offsets)
 
 
 def tagged(words: Sequence[str], tags: Sequence[str], tagging: Tagging) -> dict[str, Any]:
     """Text, tokens, tags and spans of a document: words joined by single blanks, and what their
     tags (as many, as the corpus writes them) say.
     """
-    tokens: list[tuple[int, int]] = []
-    position = 0
-    for word in words:
-        tokens.append((position, position + len(word)))
-        position += len(word) + 1
+    tokens = placed(words)
     read = tagging.read(tags)
     return {
         "text": " ".join(words),
-        "tokens": tuple(tokens),
+        "tokens": tokens,
         "tags": read.tags,
         "spans": tags_to_spans(read.tags, tokens, tagging.decode),
         "unexpressed": read.dropped,
@@ -67,20 +77,11 @@ def tagged(words: Sequence[str], tags: Sequence[str], tagging: Tagging) -> dict[
     }
 
 
-class IobOptions(ReaderOptions):
-    """Options of format `iob`."""
+class TaggedOptions(ReaderOptions):
+    """What readers of tags share."""
 
-    format: Literal["iob"]
-    columns: list[str] = ["token", "tag"]
-    """Names in order; `token` and `tag` are read, every other name is skipped."""
-    separator: Literal["tab", "space", "whitespace"] = "tab"
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
-    comments: Literal["none", "hash"] = later("none")
-    """hash: a line that begins with # and has another number of fields than `columns` is skipped.
-    """
-    ids: Ids = later("name")
-    """A document's id by the name in its marker line: see `base.Ids`."""
     types: LabelMap = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
     stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
@@ -89,14 +90,32 @@ class IobOptions(ReaderOptions):
     """Tag in the file to the same tag as O, B-<type>, I-<type>: `{B_Disease: B-Disease, "0": O}`.
     """
 
+
+class TokenFileOptions(TaggedOptions):
+    """What readers of one token a line share."""
+
+    columns: list[str] = ["token", "tag"]
+    """Names in order; `token` and `tag` are read, every other name is skipped."""
+    separator: Literal["tab", "space", "whitespace"] = "tab"
+
     @field_validator("columns")
     @classmethod
     def _both(cls, value: list[str]) -> list[str]:
         if value.count("token") != 1 or value.count("tag") != 1:
-            raise fail(
-                f"columns {value} do not name token and tag once each", "for example [token, tag]"
-            )
+            message = f"columns {value} do not name token and tag once each"
+            raise fail(message, "for example [token, tag]")
         return value
+
+
+class IobOptions(TokenFileOptions):
+    """Options of format `iob`."""
+
+    format: Literal["iob"]
+    comments: Literal["none", "hash"] = later("none")
+    """hash: a line that begins with # and has another number of fields than `columns` is skipped.
+    """
+    ids: Ids = later("name")
+    """A document's id by the name in its marker line: see `base.Ids`."""
 
 
 @reader(IobOptions)
@@ -114,24 +133,22 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     names = DocumentNames(options.ids)
     for start in request.places():
         document, group, number, prefix = "", "", 0, start.prefix
-        for marker, rows in _blocks(options, tagging, start, whole=by_document):
+        for marker, rows in _blocks(options, tagging, start, by_document=by_document):
             if marker is not None:
                 documents[prefix] += 1
-                document = group = f"{prefix}-document-{documents[prefix]}"
-                document, group = names.of(prefix, marker) if marker else (document, group)
                 number = 0
+                document = group = f"{prefix}-document-{documents[prefix]}"
+                if marker:
+                    document, group = names.of(prefix, marker)
                 continue
             lines, words, tags = zip(*rows, strict=True)
-            if by_document and not document:
-                hint = (
-                    "begin the file with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
-                )
-                raise lines[0].bad(
-                    "has words without a document marker before them, and unit is 'document'", hint
-                )
             if document:
                 number += 1
                 document_id = document if by_document else f"{document}/{number}"
+            elif by_document:
+                message = "has words without a document marker before them, and unit is 'document'"
+                hint = "begin with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
+                raise lines[0].bad(message, hint)
             else:
                 sentences[prefix] += 1
                 document_id = f"{prefix}-{sentences[prefix]}"
@@ -139,76 +156,64 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
             yield lines[0].document(document_id, group=group or document_id, **content)
 
 
-def _blocks(
-    options: IobOptions, tagging: Tagging, start: FileLine, *, whole: bool
-) -> Iterator[tuple[str | None, list[tuple[FileLine, str, str]]]]:
-    """(name, nothing) of a line that begins a document; (None, place, token and tag of each line)
-    of a sentence.
+Row = tuple[FileLine, str, str]
+"""Place, token and tag of a line."""
 
-    whole: all sentences of a document are one.
+
+def _blocks(
+    options: IobOptions, tagging: Tagging, start: FileLine, *, by_document: bool
+) -> Iterator[tuple[str | None, list[Row]]]:
+    """(name, nothing) of a line that begins a document; (None, rows) of a sentence.
+
+    by_document: all sentences of a document are one.
     """
-    rows: list[tuple[FileLine, str, str]] = []
+    rows: list[Row] = []
     marked = False
     for number, line in read_lines(start.path):
         marker = _marker(line)
-        if marker is None and _is_comment(options, line):
-            continue
         if marker is None and line.strip():
-            location = start.at(number)
-            rows.append((location, *_token_and_tag(options, tagging, line, location)))
-        elif marker is not None or not (whole and marked):
-            if rows:
-                yield None, rows
-                rows = []
-            if marker is not None:
-                yield marker, []
-                marked = True
+            rows += _rows(options, tagging, line, start.at(number))
+            continue
+        if marker is None and by_document and marked:
+            continue
+        if rows:
+            yield None, rows
+            rows = []
+        if marker is not None:
+            yield marker, []
+            marked = True
     if rows:
         yield None, rows
 
 
 def _marker(line: str) -> str | None:
     """The document id of a marker line (empty when it names none), or None for any other line."""
-    match = _MEDLINE.fullmatch(line)
-    if match:
-        return match[1]
-    match = _DOCSTART.fullmatch(line)
-    if match:
-        name = match[1] or ""
-        return "" if name == "O" or name.startswith("-X-") else name
-    return None
+    match = _MARKER.fullmatch(line)
+    if match is None:
+        return None
+    if match["medline"]:
+        return match["medline"]
+    name = match["docstart"] or ""
+    return "" if name == "O" or name.startswith("-X-") else name
 
 
-def _is_comment(options: IobOptions, line: str) -> bool:
-    """Whether the line is no row: a # is a token too where the line has a tag."""
-    if options.comments == "none" or not line.startswith("#"):
-        return False
-    return len(line.split(SEPARATORS[options.separator])) != len(options.columns)
-
-
-def _token_and_tag(
-    options: IobOptions, tagging: Tagging, line: str, location: FileLine
-) -> tuple[str, str]:
-    """Token and checked tag of a line. Raises DataFormatError."""
+def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) -> list[Row]:
+    """The row of a line; none of a comment: a # is a token too where the line has a tag. Raises
+    DataFormatError.
+    """
     fields = line.split(SEPARATORS[options.separator])
-    if len(fields) != len(options.columns):
-        hint = (
-            f"check `reader.columns` and `reader.separator: {options.separator}`, or repair "
-            f"the line"
-        )
-        raise location.bad(
-            f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}",
-            hint,
-            line,
-        )
+    is_comment = options.comments == "hash" and line.startswith("#")
+    if is_comment and len(fields) != len(options.columns):
+        return []
+    location.check_width(fields, len(options.columns))
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     if not token.strip():
         raise location.bad("the token is empty: {}", "repair the line", line)
     hint = "check `reader.columns` and `reader.scheme`, name it in `reader.tag_map`, or repair it"
-    return token, checked_tag(location, tag, tagging, hint)
+    return [(location, token, checked_tag(location, tag, tagging, hint))]
 
 
-class JsonTokensOptions(ReaderOptions):
+class JsonTokensOptions(TaggedOptions):
     """Options of format `json_tokens`."""
 
     format: Literal["json_tokens"]
@@ -222,15 +227,6 @@ class JsonTokensOptions(ReaderOptions):
     id: str | None = None
     group: str | None = None
     """Field that says what belongs together (a patient, an article); default: each object alone."""
-    scheme: Scheme = "IOB2"
-    decode: Mode = "strict"
-    types: LabelMap = {}
-    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
-    stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
-    """
-    tag_map: dict[str, str] = later({})
-    """Tag in the file to the same tag as O, B-<type>, I-<type>: `{B_Disease: B-Disease, "0": O}`.
-    """
 
 
 @reader(JsonTokensOptions)
@@ -240,8 +236,8 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
     """
     options, tagging = request.options, tagging_of(request.options)
     for row in json_rows(request, options.layout):
-        id = row.text(options.id, "id", row.number)
-        group = row.text(options.group, "group", id)
+        id = row.text(options.id, row.number)
+        group = row.text(options.group, id)
         words, tags = tagged_row(row, options.tokens, options.tags, options.names, tagging)
         yield row.location.document(id, group=group, **tagged(words, tags, tagging))
 
@@ -267,21 +263,14 @@ def tagged_row(
     row: DataRow, tokens: str, tags: str, names: Sequence[str], tagging: Tagging
 ) -> tuple[list[str], list[str]]:
     """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
-    words = row.items(tokens, "tokens", single=False)
+    words, values = row.items(tokens), row.items(tags)
+    are_lists = isinstance(row.values[tokens], list) and isinstance(row.values[tags], list)
+    if not are_lists or len(words) != len(values):
+        message = f"the {row.noun} has {len(words)} {tokens} and {len(values)} {tags}"
+        raise row.bad(message, "they are lists of one length: repair it, or check `reader`")
     if not all(isinstance(word, str) for word in words):
-        raise row.bad(
-            f"the {row.noun}'s tokens are not texts", f"field '{tokens}' must hold lists of texts"
-        )
-    values = row.items(tags, "tags", single=False)
-    if len(words) != len(values):
-        raise row.bad(
-            f"the {row.noun} has {len(words)} tokens and {len(values)} tags",
-            f"repair the {row.noun}",
-        )
-    numbers = not names and any(isinstance(value, int) for value in values)
-    hint = "check `reader.names` and `reader.scheme`"
-    if numbers:
-        hint = "name their meanings in `reader.names`"
-    return words, [
-        checked_tag(row.location, row.named(value, names), tagging, hint) for value in values
-    ]
+        message = f"the {row.noun}'s tokens are not texts"
+        raise row.bad(message, f"field '{tokens}' must hold lists of texts")
+    hint = "check `reader.scheme`, and name what numbers stand for in `reader.names`"
+    written = [row.named(value, names) for value in values]
+    return words, [checked_tag(row.location, tag, tagging, hint) for tag in written]

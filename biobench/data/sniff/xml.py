@@ -18,7 +18,7 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     with location.path.open("rb") as stream:
         if not stream.read(64).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
             return []
-    root = parse_xml(location, declared=True)
+    root = parse_xml(location)
     name = _local(root)
     if name == "XMI":
         types = sorted({layer for each in corpus.places() for layer in _layers(each)})
@@ -49,7 +49,7 @@ def _untyped_pairs(location: FileLine) -> int:
 
 def _layers(location: FileLine) -> set[str]:
     """Names of the elements that cover characters, those of the text's own structure aside."""
-    elements = parse_xml(location, declared=True)
+    elements = parse_xml(location)
     covering = {_local(e) for e in elements if e.get("begin") != e.get("end")}
     return covering - set(_NO_MENTIONS)
 

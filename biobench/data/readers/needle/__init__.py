@@ -10,18 +10,20 @@ belong to one split each.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from biobench.data.readers.base import ReaderOptions, Request, reader
+from biobench.data.readers.base import ReaderOptions, Request, in_shares, reader
 from biobench.data.readers.needle.facts import TEMPLATES, fingerprint
 from biobench.data.readers.needle.haystack import (
     Haystack,
-    by_split,
     read_haystacks,
     surround,
     synthetic_haystacks,
@@ -41,7 +43,12 @@ _TRIES = 20_000
 class NeedleOptions(ReaderOptions):
     """Options of format `needle`."""
 
-    former: ClassVar = {"positions": "bins", "grid_steps": 11, "distractors": 0}
+    former: ClassVar = {
+        "positions": "bins",
+        "grid_steps": 11,
+        "distractors": 0,
+        "hardness": "all",
+    }
     format: Literal["needle"]
     haystack: Literal["synthetic", "files"] = "synthetic"
     """Our own notes, or the source's `texts` (plain text, or JSON with a `text`)."""
@@ -52,8 +59,6 @@ class NeedleOptions(ReaderOptions):
     """tokens: lengths count each model's own tokens, query and special tokens included. words: the
     words of the document, the same text for every model.
     """
-    hardness: Literal["all", "one"] = "all"
-    """How many slots a negative's fact differs in from the query."""
     examples: dict[str, int] = {"train": 2400, "validation": 480, "test": 1920}
     seed: int = 42
 
@@ -61,19 +66,16 @@ class NeedleOptions(ReaderOptions):
     @classmethod
     def _examples(cls, value: dict[str, int]) -> dict[str, int]:
         if set(value) != set(SPLITS) or min(value.values()) < 2:
-            raise fail(
-                "examples must name train, validation and test, at least 2 each",
-                "{train: 2400, ...}",
-            )
+            message = "examples must name train, validation and test, at least 2 each"
+            raise fail(message, "{train: 2400, ...}")
         return value
 
     @field_validator("lengths")
     @classmethod
     def _lengths(cls, value: list[int]) -> list[int]:
         if not value or sorted(set(value)) != value or value[0] < 128:
-            raise fail(
-                "lengths must rise and begin at 128 or more", "for example [512, 1024, 2048]"
-            )
+            message = "lengths must rise and begin at 128 or more"
+            raise fail(message, "for example [512, 1024, 2048]")
         return value
 
 
@@ -86,43 +88,41 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     options = request.options
     language = request.spec.language
     if language not in TEMPLATES:
-        raise DataFormatError(
-            f"there are no fact templates for language '{language}'", hint="use fr or en"
-        )
+        message = f"there are no fact templates for language '{language}'"
+        raise DataFormatError(message, hint="use fr or en")
     if options.haystack == "files":
         haystacks = read_haystacks(request)
     else:
         haystacks = synthetic_haystacks(language, options.notes, options.seed)
     total = sum(options.examples.values())
     shares = {name: options.examples[name] / total for name in SPLITS}
-    pools = by_split(haystacks, shares, options.seed)
+    random.Random(f"{options.seed}|haystack").shuffle(haystacks)
+    pools = in_shares(haystacks, shares)
     number = 0
     for split in SPLITS:
         maker = _Maker(options, language, split, pools[split], shares, fingerprint(language))
-        size = options.examples[split]
-        for index, cell in enumerate(cells(options, language, -(-size // 2), split)):
-            pair = maker.pair(number, cell)
-            # An odd number of examples ends with one side of a pair, by the toss of its coin.
-            yield from pair if 2 * index + 2 <= size else pair[:1]
+        examples: list[Document] = []
+        for cell in cells(options, language, math.ceil(options.examples[split] / 2), split):
+            examples += maker.pair(number, cell)
             number += 1
+        # An odd number of examples ends with one side of a pair, by the toss of its coin.
+        yield from examples[: options.examples[split]]
 
 
 def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[GridCell]:
     """The cell of each pair: all cells equally often, and a remainder that keeps each margin
     even."""
-    every = [GridCell(n, p, t) for n in options.lengths for p in BINS for t in TEMPLATES[language]]
+    axes = (options.lengths, BINS, TEMPLATES[language])
+    every = [GridCell(*values) for values in itertools.product(*axes)]
     random.Random(f"{options.seed}|cells|{split}").shuffle(every)
     rounds, remainder = divmod(pairs, len(every))
-    used: dict[int | str, int] = {}
-    unused, extra = list(every), []
+    used: Counter[int | str] = Counter()
+    unused, extra = list(every), list[GridCell]()
     for _ in range(remainder):
-        best = min(
-            unused, key=lambda cell: sum(used.get(axis_value, 0) ** 2 for axis_value in cell)
-        )
-        unused.remove(best)
-        extra.append(best)
-        for axis_value in best:
-            used[axis_value] = used.get(axis_value, 0) + 1
+        rarest = min(unused, key=lambda cell: sum(used[value] ** 2 for value in cell))
+        unused.remove(rarest)
+        extra.append(rarest)
+        used.update(rarest)
     return every * rounds + extra
 
 
@@ -140,55 +140,61 @@ class _Maker:
 
     def pair(self, number: int, cell: GridCell) -> list[Document]:
         """The two examples of a pair, in the order that a coin gives."""
-        options = self.options
-        rng = random.Random(f"{options.seed}|{self.language}|{self.split}|{number}")
-        low, high = BINS[cell.position]
-        place = round(rng.uniform(low, high), 4)
-        query, other = (
-            self._sentence(cell.template, fact) for fact in self._facts(cell.template, rng)
+        options, language = self.options, self.language
+        rng = random.Random(f"{options.seed}|{language}|{self.split}|{number}")
+        position = round(rng.uniform(*BINS[cell.position]), 4)
+        sentence, slots = TEMPLATES[language][cell.template]
+        queried, stated = (
+            sentence.format(**dict(zip(slots, fact, strict=True)))
+            for fact in self._facts(cell.template, rng)
         )
-        before, after, ids = self._haystack(cell, place, rng, (query, other))
-        group = f"needle-{self.language}-{self.split}-{number:05d}"
-        around = tuple(before), tuple(after), tuple(ids), (), self.generator, options.fit
-        documents = []
-        for label, needle in ((PRESENT, query), (ABSENT, other)):
-            plan = NeedlePlan(cell.length, place, needle, *around)
+        units_before, units_after, ids = self._haystack(cell, position, rng, (queried, stated))
+        documents: list[Document] = []
+        for label, needle in ((PRESENT, queried), (ABSENT, stated)):
+            plan = NeedlePlan(
+                cell.length,
+                position,
+                needle,
+                tuple(units_before),
+                tuple(units_after),
+                tuple(ids),
+                (),
+                self.generator,
+                options.fit,
+            )
             words = cell.length * 3 // 5
             if options.fit == "words":
                 words = cell.length - len(needle.split())
-            id, text = example_id(self.language, cell, number, label), rendered(plan, words)
-            documents.append(
-                Document(id, group, text, self.split, labels=(label,), query=query, plan=plan)
+            document = Document(
+                id=example_id(language, cell, number, label),
+                group=f"needle-{language}-{self.split}-{number:05d}",
+                text=rendered(plan, words),
+                split=self.split,
+                labels=(label,),
+                query=queried,
+                plan=plan,
             )
+            documents.append(document)
         return documents if rng.random() < 0.5 else documents[::-1]
 
-    def _sentence(self, template: str, fact: Fact) -> str:
-        text, slots = TEMPLATES[self.language][template]
-        return text.format(**dict(zip(slots, fact, strict=True)))
-
     def _facts(self, template: str, rng: random.Random) -> list[Fact]:
-        """Two distinct facts of this split, used nowhere else, in the order of a coin."""
+        """Two facts of this split that differ in every slot, used nowhere else, in the order of a
+        coin.
+        """
         slots = list(TEMPLATES[self.language][template][1].values())
         for _ in range(_TRIES):
-            one = tuple(rng.choice(values) for values in slots)
-            changed = list(range(len(slots)))
-            if self.options.hardness == "one":
-                changed = [rng.randrange(len(slots))]
-            two = tuple(
-                rng.choice([v for v in slots[i] if v != value]) if i in changed else value
-                for i, value in enumerate(one)
+            fact = tuple(rng.choice(values) for values in slots)
+            counterpart = tuple(
+                rng.choice([v for v in values if v != value])
+                for values, value in zip(slots, fact, strict=True)
             )
-            if any(
-                (template, f) in self.used or self._home(template, f) != self.split
-                for f in (one, two)
-            ):
-                continue
-            self.used |= {(template, one), (template, two)}
-            return [one, two] if rng.random() < 0.5 else [two, one]
-        raise DataFormatError(
-            f"template '{template}' has no unused facts left for {self.split}",
-            hint="lower reader.examples",
-        )
+            pair = {(template, fact), (template, counterpart)}
+            at_home = all(self._home(*named) == self.split for named in pair)
+            if at_home and pair.isdisjoint(self.used):
+                self.used |= pair
+                return [fact, counterpart] if rng.random() < 0.5 else [counterpart, fact]
+        message = f"template '{template}' has no unused facts left for {self.split}"
+        raise DataFormatError(message, hint="lower reader.examples")
 
     def _home(self, template: str, fact: Fact) -> str:
         """The split that a fact belongs to, by its hash."""
@@ -201,19 +207,20 @@ class _Maker:
         return SPLITS[-1]
 
     def _haystack(
-        self, cell: GridCell, place: float, rng: random.Random, facts: tuple[str, ...]
+        self, cell: GridCell, position: float, rng: random.Random, facts: tuple[str, ...]
     ) -> tuple[list[str], list[str], list[str]]:
         for _ in range(_TRIES):
-            surrounding = surround(self.pool, cell.length, place, rng)
+            surrounding = surround(self.pool, cell.length, position, rng)
             if surrounding is None:
-                raise DataFormatError(
+                message = (
                     f"the {len(self.pool)} haystack documents of {self.split} are shorter than "
-                    f"{cell.length} words",
-                    hint="give more text, raise reader.notes, or lower reader.lengths",
+                    f"{cell.length} words"
                 )
-            text = "\n".join((*surrounding[0], *surrounding[1]))
+                hint = "give more text, raise reader.notes, or lower reader.lengths"
+                raise DataFormatError(message, hint=hint)
+            units_before, units_after, _ = surrounding
+            text = "\n".join((*units_before, *units_after))
             if not any(fact in text for fact in facts):
                 return surrounding
-        raise DataFormatError(
-            "the haystack states the facts that are to be hidden", hint="choose other text"
-        )
+        message = "the haystack states the facts that are to be hidden"
+        raise DataFormatError(message, hint="choose other text")
