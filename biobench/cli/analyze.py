@@ -37,26 +37,28 @@ analyze = typer.Typer(
 
 @analyze.command()
 def cka(
-    first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
-    second: Annotated[str, typer.Argument(metavar="B")],
+    first: str,
+    second: str,
     *,
-    texts: Annotated[
-        str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")
-    ],
-    noise: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--noise", metavar="C D", help="Two that differ by the training seed alone."),
-    ] = None,
-    n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
-    max_length: Annotated[
-        int, typer.Option("--max-length", min=8, help="Longest text in tokens.")
-    ] = 512,
+    texts: str,
+    noise: tuple[str, str] | None = None,
+    n: Annotated[int, typer.Option(min=5)] = 500,
+    seeds: str = "42,43,44",
+    max_length: Annotated[int, typer.Option(min=8)] = 512,
     device: Device = "auto",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise."""
+    """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise.
+
+    first (A): Folder or hub id of a checkpoint.
+    second (B): Another.
+    texts: Held-out texts: file, folder, hub:ID, or embedded.
+    noise (C D): Two that differ by the training seed alone.
+    n: Texts in each drawing.
+    seeds: Seeds of the drawings.
+    max_length: Longest text in tokens.
+    """
     from biobench.models.loading import quiet_libraries
     from biobench.schema.task import parse_seeds
     from trainer.analysis.cka import compare
@@ -80,26 +82,24 @@ def cka(
 @scored_by
 def transplant(
     request: RunRequest,
-    recipient: Annotated[
-        str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")
-    ],
-    donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
+    recipient: str,
+    donor: str,
     *,
-    out: Annotated[
-        str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")
-    ],
-    layers: Annotated[
-        list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")
-    ] = [],  # noqa: B006
-    modules: Annotated[
-        Literal["attention", "mlp"] | None, typer.Option("--modules", help="Only these parts.")
-    ] = None,
-    probe: Annotated[
-        bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")
-    ] = False,
+    out: str,
+    layers: list[str] = [],  # noqa: B006
+    modules: Literal["attention", "mlp"] | None = None,
+    probe: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
+    """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids.
+
+    recipient (A): Folder of the checkpoint that receives.
+    donor (B): Folder of the checkpoint that gives.
+    out: Folder of the hybrid; of several, each in a folder below.
+    layers: 0-7, 0,2,8-14, all or none; repeatable.
+    modules: Only these parts.
+    probe: Score by a linear probe, not by fine-tuning.
+    """
     if probe and not request.tasks:
         raise UsageError(
             "nothing is scored without a task", hint="add --task ID, or leave out --probe"
@@ -185,14 +185,15 @@ def _hybrid_report(
 
 @analyze.command()
 def freeze_report(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Folders, or names.")
-    ],
+    runs: list[str],
     task: Tasks = [],  # noqa: B006
     results_dir: ResultsDir = "results",
     as_json: Json = False,
 ) -> None:
-    """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
+    """The detour, its twin and runs with frozen layers, side by side with paired intervals.
+
+    runs (REFERENCE TWIN FROZEN...): Folders, or names.
+    """
     from biobench.workflows.mechanism import frozen_layers, paired_report, stored_scores
 
     if len(runs) < 3:
@@ -210,29 +211,31 @@ def freeze_report(
 @scored_by
 def stability(
     request: RunRequest,
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
+    models: list[str],
     *,
-    rates: Annotated[
-        str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")
-    ],
+    learning_rates: str,
     as_json: Json = False,
 ) -> None:
-    """Spread of scores over fine-tuning learning rates."""
+    """Spread of scores over fine-tuning learning rates.
+
+    models (MODEL...): Hub id or folder.
+    learning_rates: Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.
+    """
     from biobench.models.loading import quiet_libraries
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
-    learning_rates = _read("learning rates", rates, _distinct_numbers, "1e-5,2e-5,5e-5")
+    rates = _read("learning rates", learning_rates, _distinct_numbers, "1e-5,2e-5,5e-5")
     if not request.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
-    if len(learning_rates) < 2:
+    if len(rates) < 2:
         raise UsageError(
             "one learning rate has no spread", hint="give --learning-rates two values or more"
         )
     quiet_libraries()
     at_rate = {
         rate: replace(request, overrides=(*request.overrides, f"training.learning_rate={rate!r}"))
-        for rate in learning_rates
+        for rate in rates
     }
     for changed in at_rate.values():
         check_runs(models, changed)
@@ -249,14 +252,10 @@ def _distinct_numbers(text: str) -> list[float]:
 
 @analyze.command()
 def overlap(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="Text, or a pretraining run or its ledger.")
-    ],
+    corpus: Path,
     *,
     task: Tasks = [],  # noqa: B006
-    model: Annotated[
-        str | None, typer.Option("--model", help="Model trained on it; a run names its own.")
-    ] = None,
+    model: str | None = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     as_json: Json = False,
@@ -265,6 +264,9 @@ def overlap(
 
     Where the model is known, the result is kept in --results-dir, in its records and in those of
     later runs.
+
+    corpus: Text, or a pretraining run or its ledger.
+    model: Model trained on it; a run names its own.
     """
     from biobench.workflows.overlap import measure
 

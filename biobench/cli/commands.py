@@ -84,13 +84,19 @@ def load(name: str) -> Any:
         from biobench.core.packages import check_ours
 
         check_ours("trainer" if module in _TRAINER else "leaderboard")
+    from biobench.cli.console.options import explain
+
     command = getattr(
         import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_")
     )
     group = typer.Typer()
-    group.add_typer(command, name=name) if isinstance(command, typer.Typer) else group.command(
-        name
-    )(command)
+    if isinstance(command, typer.Typer):
+        for member in command.registered_commands:
+            explain(member.callback)
+        group.add_typer(command, name=name)
+    else:
+        explain(command)
+        group.command(name)(command)
     loaded = typer.main.get_group(group).commands[name]
     loaded.hidden = name in HIDDEN
     return loaded

@@ -27,16 +27,17 @@ def build(
     *,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    cache: Annotated[
-        str, typer.Option("--cache", help="Folder, where the recipe names none.")
-    ] = "runs/corpora",
+    cache: str = "runs/corpora",
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
     quiet: Quiet = False,
 ) -> None:
     """Build a recipe's corpus; the same command resumes after a stop. `pretrain` uses it as it
-    is."""
+    is.
+
+    cache: Folder, where the recipe names none.
+    """
     from biobench.workflows.decontamination import guard, texts_by_task
     from trainer import api
 
@@ -57,14 +58,14 @@ def build(
 @corpus.command()
 def inspect(
     folder: Folder,
-    window: Annotated[
-        int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")
-    ] = None,
+    window: Annotated[int | None, typer.Option(min=0)] = None,
+    tokenizer: str | None = None,
 ) -> None:
-    """Check every shard against its hash; show what the corpus is, or what a window holds."""
+    """Check every shard against its hash; show what the corpus is, or what a window holds.
+
+    window: Show the tokens of this window.
+    tokenizer: Show it as text by this tokenizer.
+    """
     from trainer.corpus.shards import Corpus
 
     built = Corpus(folder)

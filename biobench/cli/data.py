@@ -29,14 +29,16 @@ SomeTasks = Annotated[
 @data.command("status")
 def status_(
     tasks: SomeTasks = [],  # noqa: B006
-    suite: Annotated[str | None, typer.Option("--suite", help="The tasks of this suite.")] = None,
+    suite: str | None = None,
     data_dir: DataDir = None,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="What to do for each task whose data is not there.")
-    ] = False,
+    steps: bool = False,
     as_json: Json = False,
 ) -> None:
-    """One line per task: ready, missing (what would be fetched), or needs an agreement."""
+    """One line per task: ready, missing (what would be fetched), or needs an agreement.
+
+    suite: The tasks of this suite.
+    steps: What to do for each task whose data is not there.
+    """
     from dataclasses import asdict
 
     from biobench.data.catalog import list_tasks, load_task
@@ -63,12 +65,13 @@ def status_(
 def fetch_(
     tasks: Tasks,
     data_dir: DataDir = None,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Id (default: the first with an address).")
-    ] = None,
+    source: str | None = None,
     as_json: Json = False,
 ) -> None:
-    """Download the data of open tasks into --data-dir, checked and unpacked safely."""
+    """Download the data of open tasks into --data-dir, checked and unpacked safely.
+
+    source: Id (default: the first with an address).
+    """
     from dataclasses import asdict
 
     from biobench.data.catalog import load_task
@@ -150,17 +153,19 @@ def _lines(report: DataReport) -> list[str]:
 
 @data.command("export")
 def export_(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task id or YAML path.")],
+    task: str,
     *,
-    split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")
-    ] = None,
+    split: str = "train",
+    output: Annotated[Path | None, typer.Option("--out", "-o")] = None,
     data_dir: DataDir = None,
     include_agreement: IncludeAgreement = False,
 ) -> None:
     """Write a split with its gold as JSON Lines, for a training script of your own and `biobench
     score`.
+
+    task: Task id or YAML path.
+    split: train, validation or test.
+    output: The file to write (default: stdout).
     """
     import json
 
@@ -189,19 +194,18 @@ def export_(
 def bundle_(
     tasks: SomeTasks = [],  # noqa: B006
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file.")] = Path(
-        "biobench-bundle.tar"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o")] = Path("biobench-bundle.tar"),
     data_dir: DataDir = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", help="A model folder to pack too.")
-    ] = None,
-    include_agreement: Annotated[
-        bool, typer.Option(help="Pack data under an agreement too.")
-    ] = False,
+    model: Path | None = None,
+    include_agreement: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Pack specs, data and a model for a machine without network."""
+    """Pack specs, data and a model for a machine without network.
+
+    output: The tar file.
+    model: A model folder to pack too.
+    include_agreement: Pack data under an agreement too.
+    """
     from dataclasses import asdict
 
     from biobench.data.bundle import bundle

@@ -13,7 +13,6 @@ import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -37,12 +36,13 @@ BOARD = "http://localhost:8501"
 
 def demo(
     results_dir: ResultsDir = "demo-results",
-    seeds: Annotated[
-        str | None, typer.Option("--seeds", help="Seeds (default: the demo tasks').")
-    ] = None,
+    seeds: str | None = None,
     threads: Threads = None,
 ) -> None:
-    """The whole story on embedded data, in minutes on a CPU, no network."""
+    """The whole story on embedded data, in minutes on a CPU, no network.
+
+    seeds: Seeds (default: the demo tasks').
+    """
     from biobench.cli.runs import run_request
     from biobench.comparison.compare import compare
     from biobench.core.files import make_folder

@@ -28,20 +28,14 @@ def run(
     request: RunRequest,
     *,
     as_json: Json = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="MODEL",
-            help="Compare with this model at the end.",
-            rich_help_panel="More",
-        ),
-    ] = None,
+    against: Annotated[str | None, typer.Option(rich_help_panel="More")] = None,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
 
     Started several times on machines that share the results folder, the same command divides the
     work.
+
+    against (MODEL): Compare with this model at the end.
     """
     raise typer.Exit(run_request(request, as_json=as_json, against=against))
 

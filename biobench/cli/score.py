@@ -23,36 +23,28 @@ if TYPE_CHECKING:
 
 
 def score(
-    task: Annotated[
-        str, typer.Option("--task", metavar="ID_OR_YAML", help="The task that was answered.")
-    ],
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            "--predictions", metavar="FILE", help="JSON Lines, one object a test document."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Name of the system.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Tells several runs of one system apart.")
-    ] = 0,
-    documents: Annotated[
-        Path | None, typer.Option("--documents", help="Write the documents to answer here.")
-    ] = None,
+    task: Annotated[str, typer.Option()],
+    predictions: Path | None = None,
+    model: str | None = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    documents: Path | None = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     include_agreement: IncludeAgreement = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")
-    ] = False,
-    gate: Annotated[
-        bool, typer.Option("--gate/--no-gate", help="Score the task's baselines first.")
-    ] = True,
+    force: bool = False,
+    gate: bool = True,
     as_json: Json = False,
 ) -> None:
-    """Score predictions that were made elsewhere; the rows of the report say `external`."""
+    """Score predictions that were made elsewhere; the rows of the report say `external`.
+
+    task (ID_OR_YAML): The task that was answered.
+    predictions (FILE): JSON Lines, one object a test document.
+    model (NAME): Name of the system.
+    seed: Tells several runs of one system apart.
+    documents: Write the documents to answer here.
+    force: Replace stored predictions of this name and seed.
+    gate: Score the task's baselines first.
+    """
     if documents is not None:
         if predictions is not None or model is not None:
             raise UsageError(

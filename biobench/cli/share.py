@@ -21,26 +21,24 @@ Repository = Annotated[
 ]
 
 
-_EXPORTS = "model-card, eval-results, eval-yaml, every-eval-ever or bibtex."
-
 results = typer.Typer(
     help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True
 )
 
 
 def submit(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A model as the report names it, with conditions."),
-    ],
+    model: str,
     results_dir: StoredResults = "results",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to make (default: submissions/<model>).")
-    ] = None,
-    notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
+    out: Path | None = None,
+    notes: str = "",
     as_json: Json = False,
 ) -> None:
-    """Pack a model's runs of one set of conditions (records and predictions) as a submission."""
+    """Pack a model's runs of one set of conditions (records and predictions) as a submission.
+
+    model: A model as the report names it, with conditions.
+    out: Folder to make (default: submissions/<model>).
+    notes: A few words about the model.
+    """
     from biobench.submission.pack import submit as pack
     from biobench.submission.verify import examine
 
@@ -54,18 +52,10 @@ def submit(
 
 
 def verify_submission(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The submission's folder.")],
+    folder: Path,
     data_dir: DataDir = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="A results folder to compare with.")
-    ] = None,
-    write_statement: Annotated[
-        bool,
-        typer.Option(
-            "--write-statement",
-            help="Where all is scored again, say so in statements/ of --against.",
-        ),
-    ] = False,
+    against: Path | None = None,
+    write_statement: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check a submission and score it again, as CI does; exit 1 where it is refused or waits for a
@@ -73,6 +63,10 @@ def verify_submission(
 
     verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was
     not scored again.
+
+    folder (DIR): The submission's folder.
+    against: A results folder to compare with.
+    write_statement: Where all is scored again, say so in statements/ of --against.
     """
     from biobench.errors import UsageError
     from biobench.report.escape import plain
@@ -145,14 +139,14 @@ def pull(
 @results.command()
 def push(
     repository: Repository,
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")
-    ],
+    folder: Path,
     as_json: Json = False,
 ) -> None:
     """Send a packed submission: a branch with one folder, and the text of the pull request.
 
     Sent again after a change it continues that branch.
+
+    folder (DIR): A submission that `biobench submit` packed.
     """
     from biobench.submission import repository as remote
 
@@ -162,20 +156,21 @@ def push(
 
 
 def export(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model as the report names it.")],
+    model: str,
     *,
-    format_: Annotated[str, typer.Option("--format", help=_EXPORTS)] = "model-card",
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="eval-results: the benchmark's hub dataset.")
-    ] = None,
-    push: Annotated[
-        str | None, typer.Option("--push", metavar="ORG/MODEL", help="Open a request on the hub.")
-    ] = None,
+    format_: str = "model-card",
+    dataset: str | None = None,
+    push: str | None = None,
     results_dir: StoredResults = "results",
     output: Output = None,
 ) -> None:
     """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks'
     BibTeX.
+
+    model: A model as the report names it.
+    format_: model-card, eval-results, eval-yaml, every-eval-ever or bibtex.
+    dataset: eval-results: the benchmark's hub dataset.
+    push (ORG/MODEL): Open a request on the hub.
     """
     from biobench.export.formats import export as run
 

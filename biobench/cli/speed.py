@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from biobench.cli.console.arguments import Device, Json, Offline, Threads
+from biobench.cli.console.arguments import Count, Device, Json, Offline, Threads
 from biobench.cli.console.output import answer
 from biobench.errors import UsageError
 
 
 def speed(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Hub id, id@revision, or local folder.")
-    ],
+    model: str,
     *,
-    lengths: Annotated[
-        str, typer.Option("--lengths", help="Document lengths in tokens.")
-    ] = "128,512",
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents a step.")] = 16,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 5,
+    lengths: str = "128,512",
+    batch_size: Count = 16,
+    steps: Count = 5,
     device: Device = "auto",
     threads: Threads = None,
     offline: Offline = False,
     as_json: Json = False,
 ) -> None:
-    """Fine-tuning and inference throughput, and memory, by document length."""
+    """Fine-tuning and inference throughput, and memory, by document length.
+
+    model: Hub id, id@revision, or local folder.
+    lengths: Document lengths in tokens.
+    batch_size: Documents a step.
+    steps: Steps that are measured.
+    """
     numbers = lengths.split(",")
     if not all(p.strip().isdecimal() for p in numbers):
         raise UsageError(

@@ -58,15 +58,16 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 @tasks.command()
 def show(
-    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    task: str,
     data_dir: DataDir = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Protocol, deviations, notes and all counts too.")
-    ] = False,
+    full: bool = False,
     as_json: Json = False,
 ) -> None:
     """Describe a task: what it is, labels, licence, citation, and samples where the data is
     available.
+
+    task (ID_OR_YAML): Id, or a YAML file.
+    full: Protocol, deviations, notes and all counts too.
     """
     import yaml
 
@@ -122,19 +123,18 @@ def _sample_line(sample: dict[str, Any]) -> str:
 @tasks.command()
 def validate(
     context: typer.Context,
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")
-    ],
+    paths: list[Path],
     data_dir: DataDir = None,
-    recount: Annotated[
-        bool, typer.Option("--recount", help="Write the data's counts and findings.")
-    ] = False,
+    recount: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
 
     Missing data is wrong for a spec that is named itself with --data-dir; of a folder of specs it
     is shown.
+
+    paths (PATH...): YAML files, or folders of them.
+    recount: Write the data's counts and findings.
     """
     files = []
     for path in paths:
@@ -216,36 +216,33 @@ def schema() -> None:
 
 @tasks.command()
 def new(
-    data: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="A data file, its folder, or hub:ORG/NAME[:CONFIG]."),
-    ],
-    task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
-    text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", help="Column or field of the label.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", help="Column of what belongs together (a patient).")
-    ] = None,
-    clinical: Annotated[
-        bool, typer.Option("--clinical", help="The texts are patients': access needs an agreement.")
-    ] = False,
-    language: Annotated[str, typer.Option("--language", help="ISO 639-1 code.")] = "en",
-    separator: Annotated[
-        str | None, typer.Option("--separator", help="What parts several labels of a cell.")
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option("--revision", help="Branch, tag or commit of a hub:... data set.")
-    ] = None,
+    data: str,
+    task_id: Annotated[str, typer.Option("--id")],
+    text: str | None = None,
+    label: str | None = None,
+    group: str | None = None,
+    clinical: bool = False,
+    language: str = "en",
+    separator: str | None = None,
+    revision: str | None = None,
     data_dir: DataDir = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="Default: ID.yaml.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o")] = None,
+    force: bool = False,
 ) -> None:
     """Scaffold a spec from a data file, a folder or a data set of the hub: format, labels, counts
     and findings are read from it.
+
+    data: A data file, its folder, or hub:ORG/NAME[:CONFIG].
+    task_id: Id of the new task.
+    text: Column or field of the text.
+    label: Column or field of the label.
+    group: Column of what belongs together (a patient).
+    clinical: The texts are patients': access needs an agreement.
+    language: ISO 639-1 code.
+    separator: What parts several labels of a cell.
+    revision: Branch, tag or commit of a hub:... data set.
+    output: Default: ID.yaml.
+    force: Overwrite an existing file.
     """
     from biobench.data.hub import PREFIX
     from biobench.data.scaffold import scaffold, scaffold_named
@@ -277,7 +274,7 @@ def new(
 
 @tasks.command()
 def gate(
-    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    task: str,
     *,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
@@ -287,6 +284,8 @@ def gate(
 ) -> None:
     """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the
     gate fails.
+
+    task (ID_OR_YAML): Id, or a YAML file.
     """
     from biobench.baselines import gate as judge
     from biobench.data.catalog import load_task

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection
+from copy import copy
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
@@ -28,6 +30,43 @@ PANELS = {
     "More": ("force", "wait", "started", "strict", "trust_remote_code"),
 }
 """Panels of the help of `run` behind its first, which people need first."""
+
+
+_EXPLAINED = re.compile(r"^(\w+)(?: \((.+)\))?: (.*(?:\n .*)*)", re.MULTILINE)
+
+
+def explain(command: Callable[..., None]) -> None:
+    """Take the help of a command's options and arguments from the end of its docstring.
+
+    A line each there: ``name: help``, or ``name (METAVAR): help``. A parameter that has no option
+    of its own in its annotation becomes ``--name``, or an argument where its position names it.
+    """
+    text, hints = inspect.getdoc(command) or "", get_type_hints(command, include_extras=True)
+    parameters = inspect.signature(command).parameters
+    lines = [line for line in _EXPLAINED.finditer(text) if line[1] in parameters]
+    for line in lines:
+        name, metavar, words = line.groups()
+        annotation, declared = hints[name], ()
+        if get_origin(annotation) is Annotated:
+            annotation, *declared = get_args(annotation)
+        info = copy(declared[0]) if declared else _plain_option(parameters[name])
+        info.help = " ".join(words.split())
+        info.metavar = metavar or info.metavar
+        hints[name] = Annotated[annotation, info]
+    command.__annotations__ = hints
+    if lines:
+        command.__doc__ = text[: lines[0].start()].rstrip()
+
+
+def _plain_option(parameter: inspect.Parameter) -> Any:
+    """``--name`` (of a switch that is on, ``--no-name`` too), or an argument."""
+    is_required = parameter.default is inspect.Parameter.empty
+    if is_required and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        return typer.Argument()
+    flag = parameter.name.strip("_").replace("_", "-")
+    if parameter.default is True:
+        return typer.Option(f"--{flag}/--no-{flag}")
+    return typer.Option(f"--{flag}")
 
 
 def shown(name: str, **changed: Any) -> Any:
@@ -66,6 +105,7 @@ def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> C
 
     only: keywords of the options that it has, or all; others keep their defaults.
     """
+    explain(command)
     declared = {name: option for name, option in options().items() if not only or name in only}
     panel = {name: title for title, names in PANELS.items() for name in names}
 
