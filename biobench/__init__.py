@@ -52,10 +52,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'biobench' has no attribute {name!r}")
     module, attribute = _LAZY[name]
-    function = getattr(import_module(module), attribute)
-    if name != "run":  # whose arguments are declared, and checked already
-        function = _with_checked_keywords(function)
-    globals()[name] = function
+    globals()[name] = function = _with_checked_keywords(getattr(import_module(module), attribute))
     return function
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biobench.core.files import make_folder
@@ -35,12 +35,11 @@ def run(call: _Call) -> RunResults:
     BioBenchError when the input is wrong, and DataUnavailableError where a task of `tasks` has no
     data; a failed run is a result, not an exception.
     """
-    request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
     reporter = call.reporter or Reporter()
-    plan = make_plan(request, reporter)
+    plan = make_plan(replace(call, reporter=None), reporter)
     for line in plan.remarks():
         logging.getLogger("biobench").warning(line)
     return run_plan(plan, reporter)

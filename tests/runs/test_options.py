@@ -89,7 +89,7 @@ def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
     """Runs a command of one option more than are declared today; gives the requests that reached
     it.
     """
-    option = Option[int, int](3, "--folds", help="Folds of the test.", min=1)
+    option = Option[int, int](3, "Folds of the test.", min=1)
     kind = dataclasses.make_dataclass(
         "More",
         [("folds", Option[int, int], option)],

@@ -12,7 +12,7 @@ import typer
 
 from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
-from biobench.runs.options import Option, RunRequest, options
+from biobench.runs.options import ARGUMENT, Option, RunRequest, options
 
 PANELS = {
     "Selection": ("languages", "types", "tags"),
@@ -76,7 +76,7 @@ def shown(name: str, **changed: Any) -> Any:
     option = options()[name]
     properties: dict[str, Any] = {"callback": _set_threads if name == "threads" else _refuse_option}
     properties |= option.shown | changed
-    if not option.flags:
+    if ARGUMENT in option.flags:
         return typer.Argument(**properties)
     return typer.Option(*option.flags, **properties)
 
@@ -132,7 +132,7 @@ def _parameter(name: str, option: Option[Any, Any], **changed: Any) -> inspect.P
         annotated, default = list[str], list(default)
     elif get_origin(annotated) is Literal:
         annotated = str
-    if not option.flags:
+    if ARGUMENT in option.flags:
         default = inspect.Parameter.empty
     annotation: Any = Annotated[annotated, shown(name, **changed)]
     return inspect.Parameter(
