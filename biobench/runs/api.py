@@ -9,7 +9,7 @@ from pathlib import Path
 
 from biobench.core.files import make_folder
 from biobench.runs.options import RunRequest, with_arguments_of
-from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.plan import RunPlan, make_plan, unstored
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.runs.table import RunResults
 from biobench.schema.baseline import ORDER, BaselineRecord
@@ -78,11 +78,10 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
 def _unavailable(plan: RunPlan) -> Iterator[RunResult]:
     """A line for each model and task without data."""
     for checkpoint in plan.checkpoints:
-        for entry in plan.tasks:
-            if entry.unavailable is not None:
-                reason = f"{entry.unavailable}; {entry.unavailable.hint}"
-                line = entry.result(plan.request, checkpoint, "unavailable", reason)
-                yield plan.told_apart(line)
+        for task, error in plan.unavailable:
+            reason = f"{error}; {error.hint}"
+            line = unstored(task, plan.request, checkpoint, "unavailable", reason)
+            yield plan.told_apart(line)
 
 
 def _planned(plan: RunPlan) -> list[RunResult]:
@@ -94,11 +93,7 @@ def _planned(plan: RunPlan) -> list[RunResult]:
     for item in plan.items:
         record = None if request.force else store.get(item.task.id, item.key)
         if record is not None:
-            lines.append(
-                of_record(
-                    record, "skipped", str(store.path_of(record)), "the same run is stored already"
-                )
-            )
+            lines.append(of_record(store, record, "skipped", "the same run is stored already"))
             continue
         begun = not request.force and store.is_begun(item.task.id, item.key)
         seconds = pace.seconds(item)

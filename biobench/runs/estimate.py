@@ -82,15 +82,13 @@ def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
     """Epochs, batch size, most steps, trials and training documents of what a run of the item
     trains.
     """
-    data, spec = item.task.data, item.task.loaded.spec
-    recipe, probe = spec.training, spec.probe
-    assert data is not None
-    documents = max(1, round(len(data.train) * recipe.train_fraction))
+    recipe, probe = item.task.spec.training, item.task.spec.probe
+    documents = max(1, round(len(item.task.data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
         documents = min(documents, recipe.train_documents)
     if item.track == READY:
         return 0, 1, None, 0, documents
-    if item.track != "frozen" and recipe.encoder == "trained":
+    if not item.is_frozen:
         trials = len(recipe.grid) if item.track == "tuned" else 1
         return recipe.epochs or 1, recipe.batch_size, recipe.max_steps, trials, documents
     if probe is None or not probe.trained:
@@ -114,8 +112,7 @@ def characters(item: Item) -> float:
     An encoder that is not trained reads every document once.
     """
     data, read = item.task.data, item.task.characters
-    assert data is not None
-    if item.track == "frozen" or item.task.loaded.spec.training.encoder == "frozen":
+    if item.is_frozen:
         return max(1.0, float(sum(read.values())))
     if item.track == READY:
         return max(1.0, float(read["test"]))
@@ -134,7 +131,6 @@ def tokens_read(items: Sequence[Item]) -> dict[str, int]:
     """
     tokens, rates, loaded = {}, dict[tuple[str, str, int], float](), ""
     for item in items:
-        assert item.task.data is not None
         train = item.task.data.train
         if item.group not in rates:
             if loaded != item.checkpoint.hash:

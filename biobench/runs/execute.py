@@ -68,11 +68,10 @@ class RunContext:
 
     def prepared(self, item: Item, step: Progress) -> Prepared:
         """The item's task encoded for its checkpoint, once for all seeds. Raises ModelError."""
-        assert item.task.data is not None
         if self._prepared is None or self._prepared[0] != item.group:
             step(0, 0, "encoding texts")
             self._prepared = None
-            spec, tokenizer = item.task.loaded.spec, load_tokenizer(item.checkpoint)
+            spec, tokenizer = item.task.spec, load_tokenizer(item.checkpoint)
             size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
             self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size)
         return self._prepared[1]
@@ -87,8 +86,7 @@ class RunContext:
         from biobench.baselines import ensure
 
         # the verdict looks at the first of several splits, and always at all documents
-        entry = next(e for e in self.plan.tasks if e.id == task_id and e.data is not None)
-        assert entry.data is not None
+        entry = next(e for e in self.plan.tasks if e.id == task_id)
         read_whole = None
         if request.limit is not None:
             read_whole = partial(load_data, entry.loaded, request.data_dir)
@@ -165,17 +163,15 @@ def _stored(item: Item, context: RunContext) -> RunResult | None:
     is_of_this_command = store.command_of(item.task.id, item.key) == plan.request.started
     if record is None or (plan.request.force and not is_of_this_command):
         return None
-    reason = (
-        "another process made it meanwhile"
-        if is_of_this_command
-        else "the same run is stored already"
-    )
+    reason = "the same run is stored already"
+    if is_of_this_command:
+        reason = "another process made it meanwhile"
     if record.model.id != item.checkpoint.id:
         reason += f", under the name '{record.model.id}'"
     folder = plan.request.keep_model
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
-    return of_record(record, "skipped", str(store.path_of(record)), reason=reason)
+    return of_record(store, record, "skipped", reason)
 
 
 def _one(
@@ -215,13 +211,15 @@ def _one(
 def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunResult:
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
-    keep = None
+    quiet, keep = item.task.spec.access == "agreement", None
     # what a run learns from text under an agreement stays in the data's folder
-    if item.task.loaded.spec.access != "agreement":
-        path, every = store.state_path(item.task.id, item.key), request.save_every
-        seconds = EVERY_SECONDS if every is None else every
+    if not quiet:
         keep = Savepoint(
-            path, plan.device, every=seconds, command=request.started, anew=request.force
+            store.state_path(item.task.id, item.key),
+            plan.device,
+            every=EVERY_SECONDS if request.save_every is None else request.save_every,
+            command=request.started,
+            anew=request.force,
         )
     stopped = True  # only a run that was stopped is to be resumed
     try:
@@ -247,7 +245,7 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         stored = store.save(record, prepared.test.documents, outcome.predictions, claim)
         store.note_command(item.task.id, item.key, request.started)
         stopped = False
-        return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
+        return replace(of_record(store, stored, "done"), model_folder=model)
     except (TrainingError, ModelError) as error:
         stopped = False
         return item.result(request, "failed", f"{error}; {error.hint}")
@@ -255,7 +253,6 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         raise
     except _BROKEN as error:
         stopped = False
-        quiet = item.task.loaded.spec.access == "agreement"
         return item.result(request, "failed", _why_broken(error, quiet=quiet))
     finally:
         if keep is not None and not stopped:
@@ -322,7 +319,7 @@ def _record(
             fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train)
         )
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
-    model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.loaded.spec))
+    model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.spec))
     if item.ready is not None and item.ready.note:
         model = model.model_copy(update={"notes": (*model.notes, item.ready.note)})
     return RunRecord(

@@ -65,19 +65,15 @@ def score_external(
     stored = store.get(task.id, record.key)
     if stored is not None and not force:
         if _same(store, stored, data, answers):
-            return of_record(
-                stored,
-                "skipped",
-                str(store.path_of(stored)),
-                "the same predictions are stored already",
-            )
+            reason = "the same predictions are stored already"
+            return of_record(store, stored, "skipped", reason)
         raise UsageError(
             f"other predictions of '{model}' on {task.id}, seed {seed}, are stored",
             hint="name another --model, another --seed for another run of the system, or replace "
             "them with --force",
         )
     saved = store.save(record, data.test, answers)
-    return of_record(saved, "done", str(store.path_of(saved)))
+    return of_record(store, saved, "done")
 
 
 def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Prediction]) -> bool:

@@ -218,7 +218,7 @@ def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunRe
         store.update(stored)
         store.note_command(item.task.id, item.key, request.started)
         context.ask_gate(item.task.id)
-        return of_record(stored, "done", str(store.path_of(stored)))
+        return of_record(store, stored, "done")
     if result is not None and result.status == "failed":
         store.note_failure(item.task.id, item.key, request.started, result.reason or "")
     return result  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from biobench.schema.record import READY, RunRecord
+from biobench.store import Store
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
@@ -81,9 +82,9 @@ class RunResult:
 
 
 def of_record(
-    record: RunRecord, status: Status, predictions: str, reason: str | None = None
+    store: Store, record: RunRecord, status: Status, reason: str | None = None
 ) -> RunResult:
-    """The line of a finished run."""
+    """The line of a run that the store holds."""
     return RunResult(
         model=record.model.id,
         task=record.task.id,
@@ -100,7 +101,7 @@ def of_record(
         peak_memory_bytes=record.cost.peak_memory_bytes,
         truncated_documents=record.windows.truncated_documents,
         lost_gold=record.windows.lost_gold,
-        predictions=predictions,
+        predictions=str(store.path_of(record)),
         origin=record.origin,
         split=record.split,
         track=record.track,

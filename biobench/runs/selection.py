@@ -5,7 +5,7 @@ overrides, names.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import get_args
@@ -22,6 +22,8 @@ from biobench.schema.strict import FieldError, repeated
 from biobench.schema.task import parse_seeds
 
 _FRACTION = "training.train_fraction"
+_TRAINS = re.compile(r"training\.(?!precision)")
+"""Begins an override that changes how a model is trained."""
 
 
 def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
@@ -61,30 +63,34 @@ def _check_options(request: RunRequest) -> None:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     _check_ray(request)
     if request.protocol is not None:
-        _check_recipe_is_free(request)
+        _refuse_beside(
+            f"--protocol {request.protocol}, which fixes the recipe",
+            {
+                "--set": request.overrides,
+                "--limit": request.limit,
+                "--fractions": request.fractions,
+                f"--track {request.track}": request.track != "fixed",
+            },
+        )
     if request.track == READY:
-        _check_nothing_trains(request)
+        _refuse_beside(
+            "--track ready, which trains nothing",
+            {
+                "--seeds": request.seeds,
+                "--fractions": request.fractions,
+                "--keep-model": request.keep_model,
+                "--set": any(map(_TRAINS.match, request.overrides)),
+            },
+        )
     elif request.label_map is not None:
         raise UsageError("--label-map goes with --track ready", hint="add it, or leave the map out")
 
 
-def _changes_training(override: str) -> bool:
-    return override.startswith("training.") and not override.startswith("training.precision")
-
-
-def _check_nothing_trains(request: RunRequest) -> None:
-    """No option asks for training, its seeds or its result."""
-    for option, is_given in (
-        ("--seeds", request.seeds is not None),
-        ("--fractions", request.fractions is not None),
-        ("--keep-model", request.keep_model is not None),
-        ("--set", any(map(_changes_training, request.overrides))),
-    ):
-        if is_given:
-            raise UsageError(
-                f"{option} does not go with --track ready, which trains nothing",
-                hint="leave it out",
-            )
+def _refuse_beside(chosen: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError for the first of the other options that is given."""
+    for option, value in others.items():
+        if value not in (None, False, ()):
+            raise UsageError(f"{option} does not go with {chosen}", hint="leave one of the two out")
 
 
 def _check_ray(request: RunRequest) -> None:
@@ -96,21 +102,6 @@ def _check_ray(request: RunRequest) -> None:
         )
     if on_ray and find_spec("ray") is None:
         raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
-
-
-def _check_recipe_is_free(request: RunRequest) -> None:
-    """No option changes the recipe that the protocol fixes."""
-    for option, is_given in (
-        ("--set", bool(request.overrides)),
-        ("--limit", request.limit is not None),
-        ("--fractions", request.fractions is not None),
-        (f"--track {request.track}", request.track != "fixed"),
-    ):
-        if is_given:
-            raise UsageError(
-                f"{option} does not go with --protocol {request.protocol}, which fixes the recipe",
-                hint="leave one of the two out",
-            )
 
 
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
@@ -150,10 +141,8 @@ def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
     """
     if request.fractions is None:
         return [request.overrides]
-    if any(text.strip().startswith(_FRACTION) for text in request.overrides):
-        raise UsageError(
-            f"--set {_FRACTION} does not go with --fractions", hint="leave one of the two out"
-        )
+    by_hand = any(text.strip().startswith(_FRACTION) for text in request.overrides)
+    _refuse_beside("--fractions", {f"--set {_FRACTION}": by_hand})
     shares = set()
     for text in request.fractions.split(","):
         is_number = re.fullmatch(r"\d+|\d*\.\d+", text.strip())
@@ -165,8 +154,10 @@ def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
         shares.add(float(text))
     overrides = []
     for share in sorted(shares, reverse=True):
-        part = () if share == 1 else (f"{_FRACTION}={share:g}",)
-        overrides.append((*request.overrides, *part))
+        at_share = request.overrides
+        if share < 1:
+            at_share = (*at_share, f"{_FRACTION}={share:g}")
+        overrides.append(at_share)
     return overrides
 
 

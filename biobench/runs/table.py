@@ -41,9 +41,8 @@ class RunResults(list[RunResult]):
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        names, rows = cells_of(self)
         paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
-        return pd.DataFrame(rows, columns=names).to_html(index=False) + paragraphs
+        return pd.DataFrame(cells_of(self)).to_html(index=False) + paragraphs
 
 
 def percent(value: float | None) -> str:
@@ -65,22 +64,22 @@ def _print(results: Sequence[RunResult], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    names, rows = cells_of(results)
+    rows = cells_of(results)
     table = Table(box=None, pad_edge=False)
-    for name in names:
+    for name in rows[0] if rows else ():
         if name in _TEXTS:
             table.add_column(name, overflow="fold")
         else:
             table.add_column(name, overflow="fold", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(Text, row.values()))
     console.print(table)
     for line in reasons(results):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the rows."""
+def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
+    """The rows of the table, cells by column."""
     if any(r.status == "planned" for r in results):
         return _plan_cells(results)
     has_settings = len({settings_of(result) for result in results}) > 1
@@ -88,43 +87,29 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
     has_score = any(result.headline != "macro_f1" for result in results if result.is_scored)
     rows = []
     for result in results:
-        row = _cells(result)
-        if not has_settings:
-            del row["settings"]
-        if not has_score:
-            del row["score"]
+        scores, seconds = result.scores, result.seconds
+        row = {
+            "model": result.model,
+            "task": result.task,
+            "seed": "" if result.seed is None else str(result.seed),
+        }
+        if has_settings:
+            row["settings"] = settings_of(result)
+        row["status"] = result.status
+        if has_score:
+            row["score"] = _DASH
+            if scores:
+                row["score"] = f"{result.headline} {percent(scores.get(result.headline))}"
+        row["macro"] = percent(scores.get("macro_f1"))
+        row["micro"] = percent(scores.get("micro_f1"))
+        row["seconds"] = _DASH if seconds is None else f"{seconds:.1f}"
+        row["cut"] = str(result.truncated_documents or _DASH)
+        row["lost"] = str(result.lost_gold or _DASH)
         rows.append(row)
-    return _columns(rows)
+    return rows
 
 
-def _columns(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the cells of each row in their order."""
-    return list(rows[0]) if rows else [], [list(row.values()) for row in rows]
-
-
-def _cells(result: RunResult) -> dict[str, str]:
-    """A run's cells by column."""
-    scores, score, seconds = result.scores, _DASH, _DASH
-    if scores:
-        score = f"{result.headline} {percent(scores.get(result.headline))}"
-    if result.seconds is not None:
-        seconds = f"{result.seconds:.1f}"
-    return {
-        "model": result.model,
-        "task": result.task,
-        "seed": "" if result.seed is None else str(result.seed),
-        "settings": settings_of(result),
-        "status": result.status,
-        "score": score,
-        "macro": percent(scores.get("macro_f1")),
-        "micro": percent(scores.get("micro_f1")),
-        "seconds": seconds,
-        "cut": str(result.truncated_documents or _DASH),
-        "lost": str(result.lost_gold or _DASH),
-    }
-
-
-def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
+def _plan_cells(results: Sequence[RunResult]) -> list[dict[str, str]]:
     """Steps and tokens of a run and time of all that are still to be made; settings where they are
     not the spec's.
     """
@@ -146,12 +131,12 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
         if has_settings:
             row["settings"] = settings
         rows.append(row)
-    return _columns(rows)
+    return rows
 
 
 def _most(numbers: Iterable[int | None]) -> str:
-    largest = max((number for number in numbers if number is not None), default=None)
-    return _DASH if largest is None else f"{largest:,}"
+    counts = [number for number in numbers if number is not None]
+    return f"{max(counts):,}" if counts else _DASH
 
 
 def _time_of(runs: Sequence[RunResult]) -> str:
@@ -163,12 +148,11 @@ def _time_of(runs: Sequence[RunResult]) -> str:
 def reasons(results: Sequence[RunResult]) -> list[str]:
     """Why runs failed or were not possible, without files' addresses; of several seeds alike
     once."""
-    lines = [
-        f"{r.task}: {r.status}: {r.reason}"
-        for r in results
-        if r.status in ("failed", "unavailable")
-    ]
-    return [_ADDRESSES.sub("", line) for line in dict.fromkeys(lines)]
+    lines = {}
+    for r in results:
+        if r.status in ("failed", "unavailable"):
+            lines[_ADDRESSES.sub("", f"{r.task}: {r.status}: {r.reason}")] = None
+    return list(lines)
 
 
 def settings_of(result: RunResult) -> str:
@@ -218,7 +202,11 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
         yield "limit: no baseline is compared, because baselines learn from all documents"
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
-    yield from _lost_gold([r for r in scored if r.lost_gold])
+    if any(r.lost_gold for r in scored):
+        yield (
+            "lost: gold beyond the window, or with edges that no model predicts (`edges` of "
+            "`biobench data verify`); it counts as missed"
+        )
 
 
 def _means(scored: Sequence[RunResult]) -> Iterator[str]:
@@ -242,17 +230,6 @@ def _below_baseline(runs: Sequence[RunResult]) -> str:
     name, score = baselines[0]
     share = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
     return f", {share}below the baseline {percent(score)} ({name})"
-
-
-def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:
-    """Why these runs lost gold."""
-    causes = []
-    if any(r.truncated_documents for r in runs):
-        causes.append("beyond the window")
-    if any(not r.truncated_documents for r in runs):
-        causes.append("with edges that no model predicts (`edges` of `biobench data verify`)")
-    if causes:
-        yield f"lost: gold {', or '.join(causes)}; it counts as missed"
 
 
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
@@ -291,26 +268,21 @@ def _mean(members: Sequence[RunResult]) -> str:
     """The published average's mean over seeds, with half its 95% t interval where the seeds differ,
     and macro F1 where it is another.
     """
+    from statistics import mean
+
     metric = members[0].headline
     scores = [r.scores[metric] for r in members]
-    mean = f"{metric} {percent(sum(scores) / len(scores))}"
-    if len(scores) == 1:
-        text = mean
-    elif members[0].fold is not None:
-        text = f"{mean} over {len(members)} splits; `biobench report` has its interval"
-    else:
-        text = f"{mean}{_margin(scores)} over {len(members)} seeds"
+    text = f"{metric} {percent(mean(scores))}"
+    if members[0].fold is not None and len(scores) > 1:
+        text += f" over {len(scores)} splits; `biobench report` has its interval"
+    elif len(scores) > 1:
+        from biobench.stats import seed_interval
+
+        interval = seed_interval(scores).interval
+        if interval is not None:
+            text += f" ± {percent(float(interval.high) - mean(scores))}"
+        text += f" over {len(scores)} seeds"
     macro = [r.scores["macro_f1"] for r in members if "macro_f1" in r.scores]
     if metric != "macro_f1" and macro:
-        text += f"; macro_f1 {percent(sum(macro) / len(macro))}"
+        text += f"; macro_f1 {percent(mean(macro))}"
     return text
-
-
-def _margin(scores: Sequence[float]) -> str:
-    """Half the 95% t interval of the mean, behind its sign; empty where all scores are equal."""
-    from biobench.stats import seed_interval
-
-    interval = seed_interval(scores).interval
-    if interval is None:
-        return ""
-    return f" ± {percent(float(interval.high) - sum(scores) / len(scores))}"

@@ -85,10 +85,9 @@ def _planned_bytes(item: Item, device: torch.device) -> int:
     the largest micro-batch that its training can have.
     """
     parameters = item.checkpoint.parameters or 0
-    spec = item.task.loaded.spec
-    if item.track == "frozen" or spec.training.encoder == "frozen":
+    spec = item.task.spec
+    if item.is_frozen:
         return planned_memory_bytes(parameters)
-    assert item.task.data is not None
     longest = max((len(document.reading) for document in item.task.data.train), default=0)
     # A text has no more tokens than characters, bytes of rare signs aside.
     tokens = spec.training.batch_size * min(longest + _FRAME, spec.protocol.max_length)

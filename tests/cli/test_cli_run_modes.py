@@ -214,8 +214,7 @@ def test_the_published_average_is_the_number_and_macro_f1_stands_beside_it():
     ]
     line, _ = end_of_run(runs, "results")
     assert line == "tiny on demo_topic: micro_f1 60.00 over 2 seeds; macro_f1 50.00"
-    names, rows = cells_of(runs)
-    assert {row[names.index("score")] for row in rows} == {"micro_f1 60.00"}
+    assert {row["score"] for row in cells_of(runs)} == {"micro_f1 60.00"}
     assert {row["primary"] for row in map(RunResult.as_json, runs)} == {"macro_f1"}
 
 
