@@ -5,7 +5,7 @@ with the tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -129,7 +129,7 @@ def transplant(
     data = {
         "hybrids": [{"folder": str(copy.folder), **copy.note} for copy in copies],
         "by": "linear probe" if probe else "fine-tuning",
-        "scores": None if report is None else asdict(report),
+        "scores": report,
     }
     answer(as_json, data, lines)
 
@@ -204,7 +204,7 @@ def freeze_report(
     names = list(scores)
     frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
     report = paired_report(scores, reference=names[0], twin=names[1], frozen=frozen)
-    answer(as_json, asdict(report), _paired_lines(report, "kept"))
+    answer(as_json, report, _paired_lines(report, "kept"))
 
 
 @analyze.command()
@@ -241,7 +241,7 @@ def stability(
         check_runs(models, changed)
     scores = {rate: _scored(models, changed) for rate, changed in at_rate.items()}
     tasks, seeds, spreads = summarise(scores)
-    data = {"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]}
+    data = {"tasks": tasks, "seeds": seeds, "spreads": spreads}
     answer(as_json, data, _spread_lines(tasks, seeds, spreads))
 
 

@@ -39,8 +39,6 @@ def status_(
     suite: The tasks of this suite.
     steps: What to do for each task whose data is not there.
     """
-    from dataclasses import asdict
-
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.locate import data_folder
     from biobench.data.status import status
@@ -54,7 +52,7 @@ def status_(
         if steps:
             lines += [f"  {number}. {step}" for number, step in enumerate(state.steps, start=1)]
             lines += [f"     downloads {address}" for address in state.fetch]
-    answer(as_json, [asdict(state) for state in states], lines)
+    answer(as_json, states, lines)
     if not as_json and not steps and any(state.steps for state in states):
         folder = shlex.quote(str(data_folder(data_dir)))
         command = f"biobench data status --steps TASK --data-dir {folder}"
@@ -72,8 +70,6 @@ def fetch_(
 
     source: Id (default: the first with an address).
     """
-    from dataclasses import asdict
-
     from biobench.data.catalog import load_task
     from biobench.data.fetch import fetch
 
@@ -84,7 +80,7 @@ def fetch_(
             f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})"
         )
         lines += [f"  {note}" for note in done.notes]
-    answer(as_json, [asdict(done) for done in fetched], lines)
+    answer(as_json, fetched, lines)
 
 
 @data.command("verify")
@@ -206,8 +202,6 @@ def bundle_(
     model: A model folder to pack too.
     include_agreement: Pack data under an agreement too.
     """
-    from dataclasses import asdict
-
     from biobench.data.bundle import bundle
     from biobench.data.catalog import list_tasks, load_task
 
@@ -217,11 +211,8 @@ def bundle_(
         f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, "
         f"{packed.bytes / 2**20:.1f} MiB"
     ]
-    answer(
-        as_json,
-        asdict(packed),
-        [*lines, *(f"  skipped {name}: {why}" for name, why in packed.skipped.items())],
-    )
+    lines += [f"  skipped {name}: {why}" for name, why in packed.skipped.items()]
+    answer(as_json, packed, lines)
 
 
 def _print_progress(what: str, done: int, total: int | None) -> None:

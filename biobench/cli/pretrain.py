@@ -186,7 +186,7 @@ def plan(
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    answer(as_json, asdict(planned), planned.lines())
+    answer(as_json, planned, planned.lines())
 
 
 @pretrain.command()
@@ -204,7 +204,7 @@ def bench(
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
-    answer(as_json, asdict(speed), speed.lines())
+    answer(as_json, speed, speed.lines())
 
 
 @pretrain.command()

@@ -53,20 +53,47 @@ def report(
     probabilities: As --per-seed, with ECE, Brier score, AUROC and AUPRC.
     as_json: The same as --format json.
     """
-    format_ = "json" if as_json else format_
-    from biobench.cli.report_text import Filters, ReportRequest, write_report
+    from biobench.cli import report_text as forms
+    from biobench.cli.console.output import write_text
+    from biobench.report.frame import build
+    from biobench.report.results import load
+    from biobench.report.slices import sliced
+    from biobench.report.suite import build_suite
 
-    request = ReportRequest(
-        format=format_,
-        average=average,
-        filters=Filters(tasks=task, suites=suite, sources=source, models=model),
-        slice=slice_,
-        incomplete=incomplete,
-        all_notes=notes,
-        curve=curve,
-        per_seed=per_seed,
-        per_label=per_label,
-        probabilities=probabilities,
-        data_dir=data_dir,
+    if as_json:
+        format_ = "json"
+    options = {"--per-seed": per_seed, "--per-label": per_label, "--probabilities": probabilities}
+    forms.check_format(format_, options, curve=curve)
+    results = load(results_dir)
+    if slice_ is not None:
+        results, incomplete = sliced(results, slice_), True
+    specs = forms.own_specs(task)
+    filters = forms.Filters(
+        tasks=[*specs, *(name for name in task if name not in specs.values())],
+        suites=suite,
+        sources=source,
+        models=model,
     )
-    write_report(request, results_dir, output)
+    declared = forms.declared_suite(suite)
+    forms.check_filters(filters, results, declared)
+    if curve:
+        write_text(forms.curves_text(filters, results, average, format_), output)
+    elif any(options.values()):
+        rows = forms.rows_of_runs(
+            filters,
+            results,
+            format_,
+            labels=per_label,
+            probabilities=probabilities,
+            data_dir=data_dir,
+            specs=specs,
+        )
+        write_text(rows, output)
+    elif declared is not None:
+        table = build_suite(results, declared, suite[0], incomplete=incomplete)
+        forms.write_table(table, format_, output, notes=notes)
+    else:
+        shown = forms.shown_filters(filters, results, format_)
+        table = build(results, average, **shown.arguments(), incomplete=incomplete)
+        below = forms.more_published(filters, results)
+        forms.write_table(table, format_, output, notes=notes, below=below)

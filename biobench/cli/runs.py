@@ -90,7 +90,7 @@ def run_request(
         return STOPPED_EXIT
     _say_failed_gates(plan)
     if as_json:
-        print_json([r.as_json() for r in results])
+        print_json(results)
     elif summary:
         _print_summary(results, request.results_dir)
     if against is not None:

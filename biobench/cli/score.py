@@ -83,7 +83,7 @@ def score(
     )
     if not as_json:
         print_results([result])
-    answer(as_json, [result.as_json()], end_of_run([result], results_dir))
+    answer(as_json, [result], end_of_run([result], results_dir))
 
 
 def rescore(

@@ -30,8 +30,6 @@ def speed(
         raise UsageError(
             f"--lengths '{lengths}' is not understood", hint="write whole numbers, such as 128,512"
         )
-    from dataclasses import asdict
-
     from biobench.models.loading import quiet_libraries
     from biobench.runs.speed import measure
 
@@ -52,4 +50,4 @@ def speed(
         f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
         for line in lines
     )
-    answer(as_json, [asdict(line) for line in lines], words)
+    answer(as_json, lines, words)

@@ -364,7 +364,7 @@ def _key(
 ) -> str:
     spec = entry.spec
     is_part = request.limit is not None or spec.training.train_fraction < 1
-    protocol = dict(get_kind(spec.type).drawn(is_part) or {})
+    protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(is_part) or {})
     if request.no_test:
         protocol["scored"] = "validation"
     if entry.resampled is not None:

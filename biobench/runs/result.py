@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from biobench.schema.record import READY, RunRecord
 from biobench.store import Store
@@ -22,7 +22,10 @@ class RunName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One line of the run's report. seconds: wall; scores: fractions (0-1)."""
+    """One line of the run's report; `run --json` prints these fields.
+
+    seconds: wall. scores: fractions (0-1).
+    """
 
     model: str
     task: str
@@ -75,10 +78,6 @@ class RunResult:
     def headline(self) -> str:
         """The score that is shown where one is: the published average, if the run has it."""
         return self.paper if self.paper in self.scores else self.primary
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data with the field names of the public contract."""
-        return asdict(self)
 
 
 def of_record(

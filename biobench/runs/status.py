@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -63,7 +63,7 @@ class FolderState:
         return {
             "results_dir": self.results_dir,
             "counts": self.counts(),
-            "runs": [asdict(run) for run in self.runs],
+            "runs": self.runs,
         }
 
 

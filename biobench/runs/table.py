@@ -148,7 +148,7 @@ def _time_of(runs: Sequence[RunResult]) -> str:
 def reasons(results: Sequence[RunResult]) -> list[str]:
     """Why runs failed or were not possible, without files' addresses; of several seeds alike
     once."""
-    lines = {}
+    lines: dict[str, None] = {}
     for r in results:
         if r.status in ("failed", "unavailable"):
             lines[_ADDRESSES.sub("", f"{r.task}: {r.status}: {r.reason}")] = None

@@ -39,7 +39,7 @@ def test_validate_names_every_bad_spec_of_a_folder(biobench):
 ARGUMENTS = [
     ("run", "Missing argument 'MODEL'", "biobench run --help"),
     ("run TINY --sed 1 --task demo_ner", "--sed", "biobench run --help"),
-    ("runn TINY", "runn", "biobench --help"),
+    ("runn TINY", "unknown command 'runn'", "did you mean 'run'?"),
     ("run TINY", "no task is named", "--task"),
     ("run TINY --keep-model --task demo_ner", "--keep-model has no value", "--keep-model DIR"),
     ("run TINY --task demo_nre", "unknown task 'demo_nre'", "did you mean 'demo_ner'"),

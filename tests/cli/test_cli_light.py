@@ -116,4 +116,6 @@ def test_the_first_screen_names_at_most_22_commands_in_five_panels_and_each_of_t
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_name(biobench):
-    assert biobench("reprot").refusal() == "unknown command 'reprot'; did you mean 'report'?"
+    said = biobench("reprot")
+    assert said.refusal() == "unknown command 'reprot'"
+    assert "did you mean 'report'?" in said.err

@@ -46,10 +46,12 @@ def explain(command: Callable[..., None]) -> None:
     lines = [line for line in _EXPLAINED.finditer(text) if line[1] in parameters]
     for line in lines:
         name, metavar, words = line.groups()
-        annotation, declared = hints[name], ()
+        annotation: Any = hints[name]
         if get_origin(annotation) is Annotated:
-            annotation, *declared = get_args(annotation)
-        info = copy(declared[0]) if declared else _plain_option(parameters[name])
+            annotation, declared = get_args(annotation)
+            info = copy(declared)
+        else:
+            info = _plain_option(parameters[name])
         info.help = " ".join(words.split())
         info.metavar = metavar or info.metavar
         hints[name] = Annotated[annotation, info]
