@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from operator import attrgetter
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask, load_task
@@ -77,14 +78,11 @@ def score_external(
 
 
 def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Prediction]) -> bool:
-    _, earlier = store.load_predictions(record, data.test)
-    if record.redacted:
-        return scored(record, *store.load_predictions(record, data.test)) == scored(
-            record, data.test, predictions
-        )
-    return sorted(earlier, key=lambda p: p.document) == sorted(
-        predictions, key=lambda p: p.document
-    )
+    documents, earlier = store.load_predictions(record, data.test)
+    if record.redacted:  # documents have other names there
+        return scored(record, documents, earlier) == scored(record, data.test, predictions)
+    by_document = attrgetter("document")
+    return sorted(earlier, key=by_document) == sorted(predictions, key=by_document)
 
 
 def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecord:

@@ -53,11 +53,13 @@ def worker_count(plan: RunPlan) -> int:
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
-    workers, at_once = plan.request.parallel, plan.request.seeds_at_once
-    if workers == "auto":
-        workers = str(max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1)
-    runs_on_a_device = _fitting(plan) if at_once == "auto" else int(at_once)
-    return int(workers) * runs_on_a_device
+    parallel, at_once = plan.request.parallel, plan.request.seeds_at_once
+    workers = 1
+    if parallel != "auto":
+        workers = int(parallel)
+    elif plan.device.type == "cuda":
+        workers = torch.cuda.device_count()
+    return workers * (_fitting(plan) if at_once == "auto" else int(at_once))
 
 
 def _fitting(plan: RunPlan) -> int:
@@ -73,11 +75,13 @@ def _fitting(plan: RunPlan) -> int:
         record = store.get(item.task.id, item.key)
         if record is not None:
             peaks[item.group] = max(peaks.get(item.group, 0), record.cost.peak_memory_bytes)
+    free = free_memory_bytes(plan.device)
+    if free is None:
+        return 1
     need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
-    free = free_memory_bytes(plan.device)
-    fitting = 1 if free is None else int(0.9 * free / need)
-    return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
+    fitting = int(0.9 * free / need)
+    return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
 
 
 def _planned_bytes(item: Item, device: torch.device) -> int:
@@ -114,18 +118,17 @@ def run_workers(
     not tried again. Raises RunStoppedError where a signal asks to stop, after the workers have
     saved what they were at.
     """
-    context = multiprocessing.get_context(
-        "forkserver"
-    )  # whose one process imports torch for all workers
+    # one process of it imports torch for all workers
+    context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     threads = max(1, torch.get_num_threads() // workers)
     processes: list[ForkServerProcess] = []
     pipes: list[Connection] = []
     try:
         for rank in range(workers):
-            device = (
-                f"cuda:{rank % torch.cuda.device_count()}" if plan.device.type == "cuda" else "cpu"
-            )
+            device = "cpu"
+            if plan.device.type == "cuda":
+                device = f"cuda:{rank % torch.cuda.device_count()}"
             here, there = context.Pipe(duplex=False)
             arguments = (replace(plan.request, parallel="1", device=device), threads, there)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")

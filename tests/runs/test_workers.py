@@ -94,15 +94,14 @@ def test_five_long_document_runs_of_a_base_model_are_not_planned_on_one_card(
         protocol=SimpleNamespace(max_length=window),
     )
     documents = [SimpleNamespace(reading="x" * size) for size in (longest, 10)]
-    task = SimpleNamespace(
-        loaded=SimpleNamespace(spec=spec), data=SimpleNamespace(train=documents), precision="bf16"
-    )
+    data = SimpleNamespace(train=documents)
+    task = SimpleNamespace(spec=spec, data=data, precision="bf16")
     checkpoint = SimpleNamespace(parameters=149_000_000, config=base)
-    item = SimpleNamespace(track="fixed", task=task, checkpoint=checkpoint)
+    item = SimpleNamespace(is_frozen=False, task=task, checkpoint=checkpoint)
     planned = workers._planned_bytes(item, torch.device("cuda"))  # type: ignore[arg-type]
     assert least < planned / 2**30 < most
     assert (5 * planned > 0.9 * 78 * 2**30) == (longest > 200)
-    item.track = "frozen"
+    item.is_frozen = True
     frozen = workers._planned_bytes(item, torch.device("cuda"))  # type: ignore[arg-type]
     assert frozen == workers.planned_memory_bytes(149_000_000)
 
