@@ -105,7 +105,7 @@ def transplant(
             "nothing is scored without a task", hint="add --task ID, or leave out --probe"
         )
     from biobench.models.loading import quiet_libraries
-    from biobench.workflows.mechanism import check_runs
+    from biobench.workflows.mechanism import check_runs, paired_report
 
     quiet_libraries()
     layers_by_name = {
@@ -117,10 +117,19 @@ def transplant(
     if request.tasks:
         check_runs([recipient, donor], request)
     copies = _hybrids(recipient, donor, Path(out), layers_by_name, modules)
-    lines = [_copied_line(copy, donor) for copy in copies]
+    lines = []
+    for copy in copies:
+        line = f"{copy.folder}: {copy.copied:,} of {copy.total:,} parameters are {donor}'s"
+        if copy.rest:
+            line += ", embeddings, final norm and head too"
+        lines.append(line)
     report = None
     if request.tasks:
-        report = _hybrid_report(recipient, donor, copies, request)
+        models = [recipient, donor, *(str(copy.folder) for copy in copies)]
+        scores = _scored(models, request)
+        twin, reference, *_ = scores
+        roles = ("donor", "recipient", "hybrid")
+        report = paired_report(scores, reference=reference, twin=twin, roles=roles)
         lines += _paired_lines(report, "recovered")
     if probe:
         lines.append(
@@ -153,34 +162,14 @@ def _hybrids(
     """A checkpoint for each choice of layers: the folder itself where there is one choice."""
     from trainer.analysis.transplant import transplant as make
 
-    copied_modules: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
+    parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
     copies = []
     for name, layers in layers_by_name.items():
         folder = out
         if len(layers_by_name) > 1:
             folder = out / f"layers-{name.replace(',', '_')}"
-        copies.append(make(recipient, donor, folder, layers=layers, parts=copied_modules))
+        copies.append(make(recipient, donor, folder, layers=layers, parts=parts))
     return copies
-
-
-def _copied_line(copy: Transplant, donor: str) -> str:
-    line = f"{copy.folder}: {copy.copied:,} of {copy.total:,} parameters are {donor}'s"
-    if copy.rest:
-        line += ", embeddings, final norm and head too"
-    return line
-
-
-def _hybrid_report(
-    recipient: str, donor: str, copies: Sequence[Transplant], request: RunRequest
-) -> PairedReport:
-    """The scores of both checkpoints and the hybrids, which are run here."""
-    from biobench.workflows.mechanism import paired_report
-
-    folders = [str(copy.folder) for copy in copies]
-    scores = _scored([recipient, donor, *folders], request)
-    twin, reference, *_ = scores
-    roles = ("donor", "recipient", "hybrid")
-    return paired_report(scores, reference=reference, twin=twin, roles=roles)
 
 
 @analyze.command()
@@ -273,8 +262,7 @@ def overlap(
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     data, lines = [], []
     for (name, split), row in rows.items():
-        share = row.ngrams_seen / row.ngrams if row.ngrams else 0.0
-        excluded = measured[name].excluded
+        share, excluded = row.ngrams_seen / max(row.ngrams, 1), measured[name].excluded
         data.append(
             {"task": name, "split": split, **row.model_dump(), "share": share, "excluded": excluded}
         )
@@ -315,16 +303,15 @@ def _cka_lines(report: CkaReport) -> Iterator[str]:
     """The table of layers, with the estimators side by side, and what it is over."""
     kinds = ("divergence", "noise", "ratio") if report.noise else ("divergence",)
     columns = [(estimator, kind) for estimator in ("biased", "debiased") for kind in kinds]
-    head = [
-        "layer",
-        *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns),
-    ]
+    head = ["layer"]
+    for estimator, kind in columns:
+        head.append(estimator if kind == "divergence" else f"{kind} ({estimator})")
 
     def cell(layer: str, estimator: str, kind: str) -> str:
         value: Value | None = getattr(report.of(layer, estimator), kind)
-        return with_interval(
-            None if value is None else value.value, value, scale=1 if kind == "ratio" else 100
-        )
+        if value is None:
+            return "–"
+        return with_interval(value.value, value, scale=1 if kind == "ratio" else 100)
 
     yield f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent"
     layers = dict.fromkeys(line.where for line in report.lines)
@@ -369,14 +356,8 @@ def _spread_lines(
     tasks: Sequence[str], seeds: Sequence[int], spreads: Sequence[RateSpread]
 ) -> Iterator[str]:
     """The table of models by learning rate; scores and spreads in points."""
-    head = (
-        "model",
-        *(f"{rate:g}" for rate in spreads[0].by_rate),
-        "best rate",
-        "range",
-        "sd over rates",
-        "to first",
-    )
+    rates = [f"{rate:g}" for rate in spreads[0].by_rate]
+    head = ("model", *rates, "best rate", "range", "sd over rates", "to first")
     rows = []
     for model in spreads:
         spread = with_interval(model.test.estimate, model.test.interval)
@@ -385,11 +366,10 @@ def _spread_lines(
         best_rate = f"{model.best_rate:g}"
         rows.append((model.model, *scores, best_rate, percent(model.range), spread, to_first))
     yield table(head, rows)
-    caption = (
-        f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: "
-        f"within each seed "
+    yield (
+        f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: within "
+        f"each seed and task, then the mean; 95% intervals over other seeds"
     )
-    yield f"{caption}and task, then the mean; 95% intervals over other seeds"
 
 
 def _test(test: MeanTest | None) -> tuple[str, str]:

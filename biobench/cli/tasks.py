@@ -44,14 +44,13 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     from biobench.data.catalog import list_tasks
     from biobench.data.status import status
 
-    columns = ("id", "data", "language", "type", "access", "version", "name")
     rows = []
     for task in list_tasks():
-        state = status(task, data_dir).state.replace("generated", "ready")
-        rows.append(
-            {name: state if name == "data" else getattr(task.spec, name) for name in columns}
-        )
-    lines = [columns, *(tuple(map(str, row.values())) for row in rows)]
+        row = {"id": task.id, "data": status(task, data_dir).state.replace("generated", "ready")}
+        for name in ("language", "type", "access", "version", "name"):
+            row[name] = getattr(task.spec, name)
+        rows.append(row)
+    lines = [tuple(rows[0]), *(tuple(map(str, row.values())) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     answer(as_json, rows, ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
 
@@ -138,9 +137,11 @@ def validate(
     """
     files = []
     for path in paths:
-        files += sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
-    if not files:
-        raise UsageError("no YAML file to validate", hint="give a spec or a folder of specs")
+        found = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
+        if not found or not found[0].exists():
+            hint = "give a spec or a folder of specs"
+            raise UsageError(f"{path}: no YAML file is there", hint=hint)
+        files += found
     source = context.get_parameter_source("data_dir")
     explicit = source is not None and source.name == "COMMANDLINE"
     rows = []
@@ -252,11 +253,8 @@ def new(
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    options: dict[str, Any] = {
-        "language": language,
-        "wanted": Wanted(text, label, group, separator),
-        "clinical": clinical,
-    }
+    wanted = Wanted(text, label, group, separator)
+    options: dict[str, Any] = {"language": language, "wanted": wanted, "clinical": clinical}
     if data.startswith(PREFIX):
         draft = scaffold_named(data, task_id, revision, data_dir, **options)
     elif revision is None and data_dir is None:
@@ -321,12 +319,12 @@ def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
         ("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows
     )
     for check in verdict.checks:
-        yield f"{'NO ' if not check.passed else '(!)' if check.flagged else 'ok '} {check.words}"
-    message = (
-        f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
-    )
+        mark = "(!)" if check.flagged else "ok "
+        yield f"{mark if check.passed else 'NO '} {check.words}"
+    message = "passes" if verdict.passed else "FAILS"
     yield (
-        f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
+        f"{verdict.task} {message} its gate ({_EXPECTS[verdict.expect]}): "
+        f"{len(verdict.checks) - len(verdict.reasons)} of "
         f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} "
         f"test documents, "
         f"{verdict.seconds:.1f} s"

@@ -104,7 +104,7 @@ def execute(
 ) -> Iterator[RunResult]:
     """Make these runs of the context's plan; yields one result a run, as each ends.
 
-    known: results by key of workers, which the reporter has heard of. aloud: say that runs of other
+    made: results by key of workers, which the reporter has heard of. aloud: say that runs of other
     processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
     made = made or {}
@@ -146,10 +146,8 @@ def _wait(items: Sequence[Item], store: Store, next_line: float) -> float:
 
 def _waiting_for(items: Sequence[Item], store: Store) -> str:
     """How many runs other processes are making, and where the first of them is."""
-    runs, item = "a run that another process makes", items[0]
-    if len(items) > 1:
-        runs = f"{len(items)} runs that other processes make"
-    line = f"waiting for {runs}: {item.task.id}, seed {item.seed}"
+    item = items[0]
+    line = f"waiting for runs of other processes ({len(items)}): {item.task.id}, seed {item.seed}"
     beat = read_heartbeat(store.heartbeat_path(item.task.id, item.key))
     if beat is not None:
         line += f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"

@@ -30,11 +30,11 @@ def score_external(
     task_name: str,
     model: str,
     *,
-    seed: int = 0,
-    data_dir: str | None = None,
-    results_dir: str = "results",
-    force: bool = False,
-    gate: bool = True,
+    seed: int,
+    data_dir: str | None,
+    results_dir: str,
+    force: bool,
+    gate: bool,
 ) -> RunResult:
     """Read, check, score and store; `skipped` where the same predictions are stored already.
 
@@ -45,9 +45,7 @@ def score_external(
     if not re.fullmatch(r"\S(.{0,198}\S)?", model) or not model.isprintable():
         raise UsageError("--model is no name", hint="name it in one line of at most 200 characters")
     if not predictions.is_file():
-        raise UsageError(
-            f"--predictions: there is no file '{predictions}'", hint="give a file of JSON Lines"
-        )
+        raise UsageError(f"there is no file '{predictions}'", hint="give a file of JSON Lines")
     task = load_task(task_name)
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"

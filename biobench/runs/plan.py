@@ -151,7 +151,8 @@ class RunPlan:
         for name, by_weights in folders.items():
             if len(by_weights) > 1:
                 for number, (weights, folder) in enumerate(by_weights.items(), start=1):
-                    aliases[weights] = name if number == 1 else f"{name} ({number})", folder
+                    alias = name if number == 1 else f"{name} ({number})"
+                    aliases[weights] = alias, folder
         return aliases
 
     def name_of(self, item: Item) -> RunName:
@@ -266,21 +267,21 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]
-    every = [
-        _entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)
-    ]
+    by_seed = {}
+    for fold, data in enumerate(folds):
+        split = replace(task, fold=fold)
+        by_seed[resampled.seed + fold] = _entry(split, data, request, resampled)
     if request.seeds is None:
-        return every
+        return list(by_seed.values())
     seeds = seeds_of(task, request)
-    split_seeds = range(resampled.seed, resampled.seed + resampled.fold_files)
     for seed in seeds:
-        if seed not in split_seeds:
+        if seed not in by_seed:
             raise UsageError(
-                f"--seeds: {seed} names no split of {task.id}, whose {len(split_seeds)} splits "
-                f"have a seed each",
-                hint=f"leave --seeds out, or take some of {split_seeds[0]}-{split_seeds[-1]}",
+                f"--seeds: {seed} names no split of {task.id}, whose {len(by_seed)} splits have a "
+                f"seed each",
+                hint=f"leave --seeds out, or take some of {min(by_seed)}-{max(by_seed)}",
             )
-    return [entry for seed, entry in zip(split_seeds, every, strict=True) if seed in seeds]
+    return [by_seed[seed] for seed in seeds]
 
 
 def _entry(

@@ -26,12 +26,12 @@ class SlurmJob:
     """
 
     time: str
-    partition: str | None = None
-    gpu: str | None = None
-    cpus: int = 4
-    grace: int = 120
-    setup: Sequence[str] = ()
-    sbatch: Sequence[str] = ()
+    partition: str | None
+    gpu: str | None
+    cpus: int
+    grace: int
+    setup: Sequence[str]
+    sbatch: Sequence[str]
 
     def header(
         self, *, output: str, signal: str, gpus: int, lines: Sequence[str] = ()

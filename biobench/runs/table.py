@@ -122,7 +122,7 @@ def _plan_cells(results: Sequence[RunResult]) -> list[dict[str, str]]:
         row = {
             "model": model,
             "task": task,
-            "seeds": seeds_in_words([r.seed for r in runs if r.seed is not None]),
+            "seeds": _seeds_in_words(runs),
             "status": status,
             "steps": _most(r.steps_expected for r in runs),
             "tokens": _most(r.tokens_expected for r in runs),
@@ -177,15 +177,12 @@ def settings_of(result: RunResult) -> str:
     return ", ".join(settings)
 
 
-def seeds_in_words(seeds: Sequence[int]) -> str:
-    """``42-46`` for a run of numbers, else with commas: ``42, 44-46``."""
-    ranges: list[list[int]] = []
-    for seed in sorted(set(seeds)):
-        if ranges and seed == ranges[-1][-1] + 1:
-            ranges[-1].append(seed)
-        else:
-            ranges.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in ranges)
+def _seeds_in_words(runs: Sequence[RunResult]) -> str:
+    """``42-46`` where no number is left out, else ``42, 44``."""
+    seeds = sorted({r.seed for r in runs if r.seed is not None})
+    if len(seeds) > 1 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ", ".join(map(str, seeds))
 
 
 def notes(results: Sequence[RunResult]) -> Iterator[str]:

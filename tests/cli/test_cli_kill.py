@@ -247,7 +247,7 @@ def test_a_run_that_another_process_makes_is_waited_for_aloud(biobench, tiny, tm
     assert statuses(said) == [("done", None)] * 4, said.err
     assert said.err.count("waiting for") == 1
     line = (
-        f"waiting for a run that another process makes: {run['task']}, seed {run['seed']} on "
+        f"waiting for runs of other processes (1): {run['task']}, seed {run['seed']} on "
         f"{socket.gethostname()}"
     )
     assert line in said.err
