@@ -120,25 +120,21 @@ def _lines(report: DataReport) -> list[str]:
     from biobench.data.counts import unexpressed_in_words
     from biobench.errors import visible
 
-    lines = [
-        f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, "
-        f"{report.folder})"
-    ]
-    lines.append(
-        f"  data {report.data_hash[:16]}"
-        + (f", release {report.release}" if report.release else "")
-    )
+    verdict = "clean" if report.clean else "NOT clean"
+    lines = [f"{report.task}: {verdict} (source {report.source}, {report.folder})"]
+    release = f", release {report.release}" if report.release else ""
+    lines.append(f"  data {report.data_hash[:16]}{release}")
     for split, counts in report.counts.items():
         lines.append(f"  {split}: {', '.join(f'{name} {n}' for name, n in counts.items())}")
-    lines += [f"  - {lost}"] if (lost := unexpressed_in_words(report.unexpressed)) else []
+    lost = unexpressed_in_words(report.unexpressed)
+    if lost:
+        lines.append(f"  - {lost}")
     lines += [f"  ! {problem}" for problem in report.problems]
     for finding in report.findings:
-        known = "known" if not finding.alarms else f"the spec knows {finding.known}"
-        examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
-        mark = "!" if finding.alarms else "-"
-        lines.append(
-            f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})"
-        )
+        if finding.alarms:
+            lines.append(f"  ! {finding.line}; the spec knows {finding.known}")
+        else:
+            lines.append(f"  - {finding.name}: {finding.number} {finding.what} (known)")
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
         lines.append(

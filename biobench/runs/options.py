@@ -24,7 +24,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    overload,
 )
 
 from biobench.errors import UsageError
@@ -39,6 +38,12 @@ Track = Literal["fixed", "tuned", "frozen", "ready"]
 Names = str | Path | Iterable[str | Path]
 ARGUMENT = ""
 """In place of the flags of what is given by its position."""
+
+
+def flag_of(name: str, default: object) -> str:
+    """``--name``, and ``--no-name`` of a switch that is on."""
+    flag = name.strip("_").replace("_", "-")
+    return f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
 
 
 class Option(Generic[Declared, Converted]):
@@ -63,19 +68,15 @@ class Option(Generic[Declared, Converted]):
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        if not self.flags:
-            self.flags = (f"--{name.replace('_', '-')}",)
+        self.flags = self.flags or (flag_of(name, self.default),)
 
-    @overload
-    def __get__(self, instance: None, owner: type) -> Declared: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Converted: ...
-    def __get__(self, instance: object | None, owner: type) -> Declared | Converted:
-        return self.default if instance is None else cast(Converted, instance.__dict__[self.name])
+    def __get__(self, instance: object | None, owner: type) -> Converted:
+        value: Any = self.default if instance is None else instance.__dict__[self.name]
+        return value  # type: ignore[no-any-return]
 
     def __set__(self, instance: object, value: Declared) -> None:
-        least = self.shown.get("min")
-        if least is not None and value is not None and cast(Any, value) < least:
+        least, given = self.shown.get("min"), cast(Any, value)
+        if least is not None and given is not None and given < least:
             raise UsageError(f"{self.name} is {value}", hint=f"give {least} or more")
         instance.__dict__[self.name] = value if self.convert is None else self.convert(value)
 
@@ -199,9 +200,7 @@ class RunRequest:
         convert=_text,
         metavar="DIR",
     )
-    gate: Switch = Option(
-        True, "Before a task's first run, measure baselines without skill.", "--gate/--no-gate"
-    )
+    gate: Switch = Option(True, "Before a task's first run, measure baselines without skill.")
     device: Option[str, str] = Option("auto", "auto, cpu or cuda.")
     parallel: Workers = Option("auto", "auto, or a number of worker processes.", convert=str)
     seeds_at_once: Workers = Option(
@@ -221,9 +220,7 @@ class RunRequest:
         None, "Seconds after which a run writes its state (default: 5 minutes).", min=0.0
     )
     wait: Switch = Option(
-        True,
-        "At the end, wait for runs that other processes make, or skip them.",
-        "--wait/--no-wait",
+        True, "At the end, wait for runs that other processes make, or skip them."
     )
     started: Option[float | None, float] = Option(
         None,

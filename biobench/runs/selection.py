@@ -229,15 +229,19 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
     it."""
     folder = data_folder(data_dir)
     missing: dict[str, DataUnavailableError] = {}
+    is_used = False
     for task in tasks:
         try:
-            choose(task, folder)
+            is_used |= any(choose(task, folder).files.values())
         except DataUnavailableError as error:
             missing[task.id] = error
+    if not missing:
+        return
+    hints = [f"{task}: {error.hint}" for task, error in missing.items()]
+    problem = f"tasks {', '.join(missing)}: no data below {folder}"
     if len(missing) == 1:
-        raise next(iter(missing.values()))
-    if missing:
-        raise DataUnavailableError(
-            f"tasks {', '.join(missing)}: no data below {folder}",
-            hint="; ".join(f"{task}: {error.hint}" for task, error in missing.items()),
-        )
+        (error,) = missing.values()
+        hints, problem = [error.hint], error.what
+    if is_used:
+        hints.append(f"or link a folder that lies elsewhere into {folder} (ln -s)")
+    raise DataUnavailableError(problem, hint="; ".join(hints))

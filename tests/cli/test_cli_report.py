@@ -146,6 +146,7 @@ def test_json_stands_alone_and_equals_the_library(biobench, unequal):
     [
         (("good",), "two models", "biobench compare A B"),
         (("good", "bda"), "'bda'", "did you mean 'bad'?"),
+        (("good", "zzzz"), "'zzzz'", "of 2 models with runs the nearest: "),
         (("good", "bad", "--task gda"), "unknown task 'gda'", "gad"),
         (("good", "bad", "--suite germ"), "unknown suite 'germ'", "en"),
         (("good", "bad", "--average mikro"), "'mikro' is not one of", "--help"),

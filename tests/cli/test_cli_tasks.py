@@ -65,6 +65,9 @@ def test_from_a_data_file_to_a_run(biobench, made, tiny):
     assert len(screen.out.splitlines()) <= 24 < len(whole.out.splitlines())
     assert "(Disease)" in screen.out, "samples say what is marked"
     assert "did you mean 'ours.yaml'?" in biobench("run", tiny, "--task ours").err
+    both = biobench("run", tiny, "--task ours.yaml --task gad", HERE)
+    assert both.refusal() == "task gad: no data below corpora"
+    assert "or link a folder that lies elsewhere into corpora" in both.err
     epoch = "--seeds 1 --set training.epochs=1 --json"
     assert biobench("run", tiny, "--task ours.yaml", HERE, epoch).ok().json()[0]["status"] == "done"
     rows = biobench("report --task ours.yaml --format json").json()

@@ -22,6 +22,7 @@ from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
 from biobench.runs.plan import make_plan
+from tests.helpers.cli_make import QUICK
 
 _CLI_ONLY = {"as_json", "help", "against"}
 
@@ -131,18 +132,9 @@ def test_one_declaration_is_enough_for_a_new_option(commanded: Any) -> None:
         commanded("m", "--folds", "0")
 
 
-FAST: dict[str, Any] = {
-    "limit": 24,
-    "overrides": "training.epochs=1",
-    "parallel": 1,
-    "gate": False,
-    "device": "cpu",
-}
-
-
 def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
-    first = biobench.run(encoder, tasks=spec_paths()["demo_ner"], seeds=1, **FAST)
-    again = biobench.run([str(encoder)], tasks=["demo_ner"], seeds=[1], **FAST)
+    first = biobench.run(encoder, tasks=spec_paths()["demo_ner"], seeds=1, **QUICK)
+    again = biobench.run([str(encoder)], tasks=["demo_ner"], seeds=[1], **QUICK)
     assert [r.status for r in first] == ["done"]
     assert [(r.status, r.key) for r in again] == [("skipped", first[0].key)]
 
@@ -152,7 +144,7 @@ def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
     [
         ({"track": "free"}, "unknown --track 'free'"),
         ({"executor": "slurm"}, "unknown --executor 'slurm'"),
-        ({"parallel": 0}, "--parallel '0'"),
+        ({"parallel": -1}, "--parallel '-1'"),
         ({"seeds": []}, "--seeds"),
     ],
 )
@@ -160,7 +152,7 @@ def test_what_is_wrong_is_refused_before_training(
     encoder: Path, wrong: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        biobench.run(encoder, tasks="demo_ner", **{**FAST, **wrong})
+        biobench.run(encoder, tasks="demo_ner", **{**QUICK, **wrong})
     assert not Path("results").exists()
 
 

@@ -6,13 +6,14 @@ import inspect
 import re
 from collections.abc import Callable, Collection
 from copy import copy
+from functools import wraps
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
-from biobench.runs.options import ARGUMENT, Option, RunRequest, options
+from biobench.runs.options import ARGUMENT, Option, RunRequest, flag_of, options
 
 PANELS = {
     "Selection": ("languages", "types", "tags"),
@@ -65,10 +66,7 @@ def _plain_option(parameter: inspect.Parameter) -> Any:
     is_required = parameter.default is inspect.Parameter.empty
     if is_required and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         return typer.Argument()
-    flag = parameter.name.strip("_").replace("_", "-")
-    if parameter.default is True:
-        return typer.Option(f"--{flag}/--no-{flag}")
-    return typer.Option(f"--{flag}")
+    return typer.Option(flag_of(parameter.name, parameter.default))
 
 
 def shown(name: str, **changed: Any) -> Any:
@@ -111,19 +109,18 @@ def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> C
     declared = {name: option for name, option in options().items() if not only or name in only}
     panel = {name: title for title, names in PANELS.items() for name in names}
 
+    @wraps(command)
     def called(**arguments: Any) -> None:
         request = {name: arguments.pop(name) for name in declared}
         command(RunRequest(**request), **arguments)
 
-    _, *further = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [
-        _parameter(name, option, rich_help_panel=panel.get(name))
-        for name, option in declared.items()
-    ]
+    _, *further = inspect.signature(command).parameters.values()
+    parameters = []
+    for name, option in declared.items():
+        parameters.append(_parameter(name, option, rich_help_panel=panel.get(name)))
     parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in further]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {p.name: p.annotation for p in parameters}
-    called.__doc__, called.__name__ = command.__doc__, command.__name__
     return called
 
 
@@ -137,6 +134,5 @@ def _parameter(name: str, option: Option[Any, Any], **changed: Any) -> inspect.P
     if ARGUMENT in option.flags:
         default = inspect.Parameter.empty
     annotation: Any = Annotated[annotated, shown(name, **changed)]
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
