@@ -116,14 +116,14 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         make_folder(Path(plan.request.keep_model), KEEPING)  # refused before anything is trained
     if waiting:
         reporter.stage("loading the training engine")
-    from biobench.runs.estimate import Pace, longest_first
+    from biobench.runs.estimate import longest_first
     from biobench.runs.execute import RunContext, execute
 
-    context, made, pace = RunContext(plan), {}, Pace(plan)
+    context, made = RunContext(plan), {}
     if plan.request.executor == "ray" and waiting:
         from biobench.runs.ray import run_on_ray
 
-        made = run_on_ray(context, longest_first(waiting, pace), reporter)
+        made = run_on_ray(context, longest_first(waiting), reporter)
     elif waiting:
         from biobench.runs.workers import run_workers, worker_count
 
@@ -131,7 +131,7 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         if workers > 1:
             made = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
     order = {item.key: position for position, item in enumerate(plan.items)}
-    ended = execute(context, longest_first(plan.items, pace), reporter, made)
+    ended = execute(context, longest_first(plan.items), reporter, made)
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from statistics import median
 
 from biobench.models.loading import load_tokenizer
@@ -55,27 +56,23 @@ class Pace:
         return None
 
 
-def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
+def longest_first(items: Sequence[Item]) -> list[Item]:
     """The order in which processes claim runs: the longest first, so that short ones fill the
     devices at the end.
 
     Workers that claim one by one in this order end at most a third later than the best packing
-    could (Graham 1969). Runs of one checkpoint and task stay together, as these are loaded and
-    encoded once.
+    could (Graham 1969). Length is characters times parameters: what is measured would come from
+    other devices. Runs of one checkpoint and task stay together, as these are loaded and encoded
+    once.
     """
-    groups: dict[tuple[str, str, int], list[Item]] = {}
+    groups: dict[tuple[str, str, int], list[Item]] = defaultdict(list)
     for item in items:
-        groups.setdefault(item.group, []).append(item)
-    typical = median(pace.rates.get(()) or [1.0])
+        groups[item.group].append(item)
 
-    def cost(members: list[Item]) -> float:
-        item = members[0]
-        seconds = pace.seconds(item)
-        if seconds is None:
-            seconds = typical * characters(item) * (item.checkpoint.parameters or 1)
-        return seconds
+    def work(members: list[Item]) -> float:
+        return characters(members[0]) * (members[0].checkpoint.parameters or 1)
 
-    return [item for members in sorted(groups.values(), key=cost, reverse=True) for item in members]
+    return list(chain.from_iterable(sorted(groups.values(), key=work, reverse=True)))
 
 
 def _shape(item: Item) -> tuple[int, int, int | None, int, int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from biobench.schema.record import READY, RunRecord
-from biobench.store import Store
+
+if TYPE_CHECKING:
+    from biobench.store import Store
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 

@@ -32,7 +32,7 @@ from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError
 from biobench.finetune.network import activation_bytes, micro_batch_tokens
 from biobench.models.loading import quiet_libraries
-from biobench.runs.estimate import Pace, longest_first
+from biobench.runs.estimate import longest_first
 from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, RunPlan, make_plan
@@ -246,9 +246,8 @@ def work(request: RunRequest, threads: int, pipe: Any) -> None:
     with STOP.watching(logger=None):
         try:
             plan = make_plan(request)
-            for _ in execute(
-                RunContext(plan), longest_first(plan.items, Pace(plan)), _Wire(pipe), aloud=False
-            ):
+            items = longest_first(plan.items)
+            for _ in execute(RunContext(plan), items, _Wire(pipe), aloud=False):
                 pass
         except (BioBenchError, RunStoppedError):
             return  # the parent walks the same plan afterwards and reports an error once
