@@ -5,6 +5,7 @@ processes share them.
 """
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -99,7 +100,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
     ]
     last = launcher.start(*one(results))
     assert last.wait() == 0, last.err.read_text()
-    assert "demo_ner · seed 5: step " in last.err.read_text()
+    assert f"demo_ner · seed 5 · {tiny.name}: step " in last.err.read_text()
     assert ", resumed\n" in last.err.read_text()
     (record,) = Store(results).records()
     assert record.training == expected.training.model_copy(update={"resumed": 2})
@@ -233,7 +234,7 @@ def elsewhere(
 
 def test_the_longest_runs_come_first_and_results_are_in_the_order_of_the_request(biobench, tiny):
     said = biobench("run", tiny, *ALL_RUNS, "--json")
-    begun = [line.split(" · ")[1] for line in said.err.splitlines() if line.endswith(": started")]
+    begun = re.findall(r"^\[\d/4\] (\w+) · .*: started$", said.err, re.MULTILINE)
     assert begun == ["demo_topic"] * 2 + ["demo_ner"] * 2
     assert [row["task"] for row in said.json()] == ["demo_ner"] * 2 + ["demo_topic"] * 2
 

@@ -143,10 +143,10 @@ def test_lines_without_a_terminal(monkeypatch, capsys):
         terminal.step(TWO, 4, 20, "loss 2.000")
         terminal.finish(DONE)
     assert capsys.readouterr().err.splitlines() == [
-        "[1/2] tiny · demo_topic · seed 1: started",
-        "[2/2] tiny · demo_ner · seed 2: started",
-        "[1/2] tiny · demo_topic · seed 1: step 3/10, loss 1.000",
-        "[2/2] tiny · demo_ner · seed 2: step 4/20, loss 2.000",
+        "[1/2] demo_topic · seed 1 · tiny: started",
+        "[2/2] demo_ner · seed 2 · tiny: started",
+        "[1/2] demo_topic · seed 1 · tiny: step 3/10, loss 1.000",
+        "[2/2] demo_ner · seed 2 · tiny: step 4/20, loss 2.000",
         "tiny · demo_topic · seed 1: done, macro_f1 50.00 in 3.0 s",
     ]
 
@@ -162,12 +162,12 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
         terminal.step(TWO, 4, 20, "loss 2.000")
         shown = {task.description: (task.completed, task.total) for task in terminal.bar.tasks}
         assert shown == {
-            "[1/2] tiny · demo_topic · seed 1": (0, None),
-            "[2/2] tiny · demo_ner · seed 2": (4, 20),
+            "[1/2] demo_topic · seed 1 · tiny": (0, None),
+            "[2/2] demo_ner · seed 2 · tiny": (4, 20),
         }
         terminal.finish(DONE)
         assert [task.description for task in terminal.bar.tasks] == [
-            "[2/2] tiny · demo_ner · seed 2"
+            "[2/2] demo_ner · seed 2 · tiny"
         ]
         terminal.start(TWO, 2, 2)
         assert len(terminal.bar.tasks) == 1, (
@@ -258,7 +258,7 @@ def test_two_models_of_one_name_are_told_apart_everywhere(biobench, tiny, tmp_pa
     planned = biobench(*command, "--dry-run").ok().out
     assert "encoder-x (2)" in planned
     said = biobench(*command).ok()
-    assert "[4/6] encoder-x (2) · demo_topic · seed 1" in said.err
+    assert "[4/6] demo_topic · seed 1 · encoder-x (2)" in said.err
     lines = said.out.splitlines()
     means = [line for line in lines if " over 3 seeds" in line]
     assert [line.partition(" on ")[0] for line in means] == ["encoder-x", "encoder-x (2)"]
