@@ -93,9 +93,10 @@ def inspect(
             f"there is no window {window}", hint=f"give one below {len(built.train):,}"
         )
     ids = built.train.read(np.array([window]))[0].tolist()
-    typer.echo(
-        " ".join(map(str, ids)) if tokenizer is None else load_tokenizer(tokenizer).decode(ids)
-    )
+    words = " ".join(map(str, ids))
+    if tokenizer is not None:
+        words = load_tokenizer(tokenizer).decode(ids)
+    typer.echo(words)
 
 
 @corpus.command()
@@ -123,10 +124,9 @@ def stats(folder: Folder, as_json: Json = False) -> None:
         }
         for s in built.manifest["sources"]
     ]
-    head = [name for name in rows[0] if not name.startswith("removed by")]
-    lines = [
-        table(head, [[str(r[n]) if n == "source" else f"{r[n]:,}" for n in head] for r in rows])
-    ]
+    columns = ("documents", "tokens", "trained on", "share", "repeats", "removed")
+    cells = [[row["source"], *(f"{row[name]:,}" for name in columns)] for row in rows]
+    lines = [table(("source", *columns), cells)]
     for row in rows:
         steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
         for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):

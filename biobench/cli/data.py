@@ -44,7 +44,9 @@ def status_(
     from biobench.data.status import status
     from biobench.data.suite import suite_tasks
 
-    loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
+    loaded = [load_task(t) for t in tasks]
+    if suite is not None:
+        loaded += suite_tasks(suite)
     states = [status(task, data_dir) for task in loaded or list_tasks()]
     lines = []
     for state in states:
@@ -211,16 +213,15 @@ def bundle_(
     answer(as_json, packed, lines)
 
 
-def _print_progress(what: str, done: int, total: int | None) -> None:
-    """`done` of `total` bytes of `what` are here: one live line on a terminal, a line for each file
+def _print_progress(file: str, done: int, total: int | None) -> None:
+    """So many bytes of a file are here: one live line on a terminal, a line for each file
     otherwise.
     """
-    live = sys.stderr.isatty()
-    if live or done == total:
-        share = "" if not total else f" of {total / 2**20:.1f}"
-        sys.stderr.write(
-            f"{what}: {done / 2**20:.1f}{share} MiB" + ("\r" if live and done != total else "\n")
-        )
+    line = f"{file}: {done / 2**20:.1f} of {(total or done) / 2**20:.1f} MiB"
+    if done == total:
+        sys.stderr.write(f"{line}\n")
+    elif sys.stderr.isatty():
+        sys.stderr.write(f"{line}\r")
 
 
 data.command("overlap", hidden=True)(overlap)  # its place until 0.1.0

@@ -72,7 +72,7 @@ def demo(
         tasks=TASKS,
         results_dir=results_dir,
         device="cpu",
-        parallel=str(min(usable_cpus() if threads is None else threads, WORKERS)),
+        parallel=min(threads or usable_cpus(), WORKERS),
         threads=threads,
         seeds=seeds,
         offline=True,
@@ -93,12 +93,9 @@ def demo(
 def say(text: str) -> None:
     """A line of the story, broken between words where the terminal's width is known."""
     width = terminal_width()
-    # a command must be copied in one piece
-    typer.echo(
-        text
-        if width is None
-        else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
-    )
+    if width is not None:  # a command must be copied in one piece
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    typer.echo(text)
 
 
 def print_results(results_dir: str) -> None:

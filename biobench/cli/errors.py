@@ -40,15 +40,15 @@ def errors(
     from biobench.report.results import load
 
     check_known(kind, get_args(Kind), "--kind")
-    kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
+    kinds = KINDS[:-1]
+    if kind:
+        kinds = tuple(k for k in KINDS if k in kind)
     mistakes = read_mistakes(
         load(results_dir), model, task, seed=seed, data_dir=data_dir, slice=slice_
     )
     if html is not None:
         write_output(html, as_page(mistakes, kinds, label))
-    text = (
-        as_text(mistakes, kinds, label, documents).rstrip("\n")
-        if html is None
-        else f"{html}: written"
-    )
+        text = f"{html}: written"
+    else:
+        text = as_text(mistakes, kinds, label, documents).rstrip("\n")
     answer(as_json, as_data(mistakes, kinds, label), [text])

@@ -143,7 +143,9 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
     from biobench.workflows.reproduce import draw
 
     folder = submission.resolve().parent
-    results = against or (folder.parent if folder.name == "submitted" else None)
+    results = against
+    if results is None and folder.name == "submitted":
+        results = folder.parent
     if results is None or not results.is_dir():
         raise UsageError(
             f"{submission}: no results that it would join", hint="name their folder with --against"
@@ -189,7 +191,7 @@ def _line(row: Reproduction) -> str:
         line += ": agrees, the same score"
     else:
         line += f": {_WORDS[row.agreement]}"
-    reasons = [] if row.reason is None else [row.reason]
+    reasons = list(filter(None, [row.reason]))
     if row.agreement != "identical":
         reasons += row.machine
     if reasons:

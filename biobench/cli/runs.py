@@ -45,9 +45,9 @@ def needle(request: RunRequest, as_json: Json = False) -> None:
     """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`,
     and their grid.
     """
-    status = run_request(
-        request if request.tasks else replace(request, suite="needle"), as_json=as_json
-    )
+    if not request.tasks:
+        request = replace(request, suite="needle")
+    status = run_request(request, as_json=as_json)
     if not request.dry_run and not as_json:
         from biobench.report.details.needle import needle_grids, render_grid
 

@@ -130,6 +130,5 @@ def _rescored_line(result: Rescored) -> str:
         if scores:
             line += f", {record.task.primary} {percent(scores.get(record.task.primary))}"
     if result.reason:
-        reason = f"{result.reason}; {result.hint}" if result.hint else result.reason
-        line += f" ({reason})"
+        line += f" ({'; '.join(filter(None, (result.reason, result.hint)))})"
     return line

@@ -45,7 +45,7 @@ def submit(
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
     number = len(submission.runs)
-    packed = f"{folder}: 1 run packed" if number == 1 else f"{folder}: {number} runs packed"
+    packed = f"{folder}: {number} {'run' if number == 1 else 'runs'} packed"
     answer(as_json, submission.as_json(), [packed, *_checks(submission)])
     if submission.state == "refused":
         raise typer.Exit(1)
@@ -103,8 +103,10 @@ def _checks(verification: Verification) -> list[str]:
         files.setdefault((check.code, check.grade, check.what), []).append(check.where)
     lines: list[str] = []
     for (code, grade, finding), named in files.items():
-        more = f" and {len(named) - 1} more" if len(named) > 1 else ""
-        lines.append(f"{code} {grade}: {plain(named[0])}{more}: {finding}")
+        place = plain(named[0])
+        if len(named) > 1:
+            place += f" and {len(named) - 1} more"
+        lines.append(f"{code} {grade}: {place}: {finding}")
     return lines
 
 
@@ -120,16 +122,19 @@ def pull(
     With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are
     kept.
     """
+    from biobench.runs.table import folder_option
     from biobench.submission import repository as remote
     from biobench.submission.git import without_password
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
-    option = "" if results_dir == "results" else f" --results-dir {results_dir}"
     lines = [f"{without_password(repository)} at {commit[:12]}: {len(pulled)} submissions"]
     for submission in pulled:
         line = f"  {submission.name}: {submission.outcome}"
-        lines.append(f"{line} ({submission.reason})" if submission.reason else line)
-    lines.append(f"Next: `biobench report{option}`, or `biobench compare` with your own model")
+        if submission.reason:
+            line += f" ({submission.reason})"
+        lines.append(line)
+    report = f"biobench report{folder_option(results_dir)}"
+    lines.append(f"Next: `{report}`, or `biobench compare` with your own model")
     rows = [submission._asdict() for submission in pulled]
     answer(as_json, [{"commit": commit, "submissions": rows}], lines)
     if any(submission.outcome == "refused" for submission in pulled):

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,14 +74,14 @@ def show(
     from biobench.data.describe import describe
 
     described = describe(load_task(task), data_dir)
-    shown = _overview(described)
+    overview = _overview(described)
     if full:
-        shown = described | {"deviations": described["deviations"] or "none known"}
-    shown = {name: value for name, value in shown.items() if value not in (None, [], {}, "")}
+        overview = described | {"deviations": described["deviations"] or "none known"}
+    overview = {name: value for name, value in overview.items() if value not in (None, [], {}, "")}
     answer(
         as_json,
         described,
-        [yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120).rstrip()],
+        [yaml.safe_dump(overview, sort_keys=False, allow_unicode=True, width=120).rstrip()],
     )
     if not (full or as_json):
         typer.echo("--full shows protocol, deviations, notes and counts too.", err=True)
@@ -92,21 +92,23 @@ def _overview(described: dict[str, Any]) -> dict[str, Any]:
     samples in a line each.
     """
     data, labels = described["data"], described["labels"]
-    shown = {name: described[name] for name in _OVERVIEW}
+    overview = {name: described[name] for name in _OVERVIEW}
     if isinstance(labels, list | tuple):
-        shown["labels"] = ", ".join(labels[:MOST_LABELS])
+        overview["labels"] = ", ".join(labels[:MOST_LABELS])
         if len(labels) > MOST_LABELS:
-            shown["labels"] += f" and {len(labels) - MOST_LABELS} more"
+            overview["labels"] += f" and {len(labels) - MOST_LABELS} more"
     counts = described.get("counts", described["declared_counts"])
     sizes = [f"{split} {numbers['documents']}" for split, numbers in counts.items()]
-    shown["documents"] = ", ".join(sizes)
-    shown["metric"] = ", ".join(f"{role} {name}" for role, name in described["metric"].items())
-    shown["data"] = f"{data['state']}; `biobench data status {described['id']} --steps` says more"
+    overview["documents"] = ", ".join(sizes)
+    overview["metric"] = ", ".join(f"{role} {name}" for role, name in described["metric"].items())
+    overview["data"] = (
+        f"{data['state']}; `biobench data status {described['id']} --steps` says more"
+    )
     if "folder" in data:
-        shown["data"] = f"{data['state']} in {data['folder']}"
-    shown["count_problems"] = described.get("count_problems")
-    shown["samples"] = [_sample_line(each) for each in described["samples"]]
-    return shown
+        overview["data"] = f"{data['state']} in {data['folder']}"
+    overview["count_problems"] = described.get("count_problems")
+    overview["samples"] = [_sample_line(each) for each in described["samples"]]
+    return overview
 
 
 def _sample_line(sample: dict[str, Any]) -> str:
@@ -135,13 +137,7 @@ def validate(
     paths (PATH...): YAML files, or folders of them.
     recount: Write the data's counts and findings.
     """
-    files = []
-    for path in paths:
-        found = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
-        if not found or not found[0].exists():
-            hint = "give a spec or a folder of specs"
-            raise UsageError(f"{path}: no YAML file is there", hint=hint)
-        files += found
+    files = _spec_files(paths)
     source = context.get_parameter_source("data_dir")
     explicit = source is not None and source.name == "COMMANDLINE"
     rows = []
@@ -157,6 +153,20 @@ def validate(
             _print_valid(row)
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
+
+
+def _spec_files(paths: Sequence[Path]) -> list[Path]:
+    """The files themselves, and those below folders. Raises UsageError for a path without any."""
+    files: list[Path] = []
+    for path in paths:
+        specs = [path]
+        if path.is_dir():
+            specs = sorted(path.rglob("*.yaml"))
+        if not specs or not specs[0].exists():
+            hint = "give a spec or a folder of specs"
+            raise UsageError(f"{path}: no YAML file is there", hint=hint)
+        files += specs
+    return files
 
 
 def _validated(
@@ -265,9 +275,10 @@ def new(
     write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir
-    below = folder.relative_to(here) if folder.is_relative_to(here) else folder
-    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(below)])
-    typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
+    if folder.is_relative_to(here):
+        folder = folder.relative_to(here)
+    command = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(folder)])
+    typer.echo(f"{target}: written; fill in what it leaves open, then `{command}`")
 
 
 @tasks.command()
@@ -305,18 +316,18 @@ def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
     """
     from biobench.schema.kind import get_metric
 
-    first = verdict.policies[0].scores
-    shown = [name for name in _SCORES if name in first] or list(first)
+    scores = verdict.policies[0].scores
+    names = [name for name in _SCORES if name in scores] or list(scores)
 
     def cell(name: str, value: float) -> str:
         return f"{value:.3f}" if get_metric(name).falls else percent(value)
 
     rows = [
-        (policy.name, *(cell(name, policy.scores[name]) for name in shown))
+        (policy.name, *(cell(name, policy.scores[name]) for name in names))
         for policy in verdict.policies
     ]
     yield table(
-        ("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows
+        ("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in names)), rows
     )
     for check in verdict.checks:
         mark = "(!)" if check.flagged else "ok "

@@ -327,7 +327,7 @@ def _record(
         label_map={} if item.ready is None else dict(item.ready.matched),
         seed=item.seed,
         resampling=resampling,
-        split="validation" if request.no_test else "test",
+        split=request.split,
         track=request.track,
         limit=request.limit,
         train_documents=len(prepared.train.documents),

@@ -63,7 +63,8 @@ class Option(Generic[Declared, Converted]):
         convert: Callable[[Declared], Converted] | None = None,
         **shown: Any,
     ) -> None:
-        self.default, self.flags, self.convert = default, flags, convert
+        self.default, self.flags = default, flags
+        self.convert = convert or (lambda value: value)
         self.shown = {"help": help, **shown}
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -78,7 +79,7 @@ class Option(Generic[Declared, Converted]):
         least, given = self.shown.get("min"), cast(Any, value)
         if least is not None and given is not None and given < least:
             raise UsageError(f"{self.name} is {value}", hint=f"give {least} or more")
-        instance.__dict__[self.name] = value if self.convert is None else self.convert(value)
+        instance.__dict__[self.name] = self.convert(value)
 
 
 def _names(value: Names) -> tuple[str, ...]:
@@ -233,6 +234,11 @@ class RunRequest:
     force: Switch = Option(False, "Re-run even if a result exists.")
     strict: Switch = Option(False, "Refuse missing data, and data that contradict a spec.")
     trust_remote_code: Switch = Option(False, "Let checkpoints run their own code.")
+
+    @property
+    def split(self) -> str:
+        """What the runs are scored on."""
+        return "validation" if self.no_test else "test"
 
 
 def options() -> dict[str, Option[Any, Any]]:

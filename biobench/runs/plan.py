@@ -116,7 +116,7 @@ def unstored(
         reason=None if reason is None else " ".join(reason.split()),
         primary=spec.metric.primary,
         paper=spec.metric.paper,
-        split="validation" if request.no_test else "test",
+        split=request.split,
         track=request.track,
         limit=request.limit,
         overrides=task.overrides,

@@ -229,12 +229,17 @@ def _below_baseline(runs: Sequence[RunResult]) -> str:
     return f", {share}below the baseline {percent(score)} ({name})"
 
 
+def folder_option(results_dir: str) -> str:
+    """What names the results folder in a command; nothing for the default one."""
+    return "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
+
+
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     """The lines below the table, with the next command where something was scored."""
     yield from notes(results)
     models = list(dict.fromkeys(r.folder or r.model for r in results if r.is_scored))
     if models:
-        folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
+        folder = folder_option(results_dir)
         following = f"biobench report{folder}"
         if len(models) > 1:
             following += f"`, `biobench compare {' '.join(map(shlex.quote, models[:2]))}{folder}"
