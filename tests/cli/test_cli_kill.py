@@ -263,19 +263,6 @@ def test_or_left_to_that_process(biobench, tiny, tmp_path):
     assert statuses(biobench("run", tiny, *ALL_RUNS, "--json"))[-1] == ("done", None)
 
 
-def test_processes_of_one_start_make_a_forced_run_once(biobench, tiny):
-    """A late worker, or one that was requeued, finds what the others have made."""
-    biobench("run", tiny, *ALL_RUNS).ok()
-    forced = ("run", tiny, *ALL_RUNS, "--force --json --start-token")
-    assert statuses(biobench(*forced, "17")) == [("done", None)] * 4
-    assert (
-        statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
-    )
-    assert statuses(biobench(*forced, "18")) == [("done", None)] * 4, (
-        "another start is another command"
-    )
-
-
 def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench, tiny):
     wild = "--set training.learning_rate=1e10 --set training.max_grad_norm=1e30"
     command = ("run", tiny, "--task demo_topic --seeds 1", *FAST, wild, "--start-token")

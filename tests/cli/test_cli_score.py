@@ -82,12 +82,6 @@ def test_one_wrong_label_costs_what_it_is_worth(biobench, tmp_path):
     )
 
 
-def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench, tmp_path):
-    rows = [{"document": d.id, "tags": list(d.tags)} for d in demo("demo_ner").test]
-    row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_ner", "--json").json()[0]
-    assert row["scores"]["micro_f1"] == 1.0
-
-
 def refused(biobench: Run, rows: Rows, task: str, words: str) -> None:
     """The answer is refused with these words, and nothing is stored."""
     refusal = call(biobench, write(Path("p.jsonl"), rows), task).refusal()
