@@ -302,8 +302,9 @@ def _entry(
 def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
     """In what the data are not those of the spec: the release, and the counts."""
     problem = release_problem(task, data.source, data.hash)
-    lines = [] if problem is None else [problem]
-    if counts := data.count_problems:
+    lines = list(filter(None, [problem]))
+    counts = data.count_problems
+    if counts:
         further = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
         lines.append(f"{counts[0]}{further}; scores are not comparable with others")
     return lines

@@ -220,7 +220,8 @@ class _Wire(Reporter):
         """
         moment = time.monotonic()
         if not total or isinstance(what, ProgressNote) or moment - self.last >= _STEP_SECONDS:
-            self.last = moment if total else self.last
+            if total:
+                self.last = moment
             self.pipe.send(("step", run, done, total, what))
 
     def finish(self, result: RunResult) -> None:

@@ -177,7 +177,7 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
             replace(DONE, key=None, seed=None, status="unavailable", scores={}, reason="no data")
         )
     assert "done, macro_f1 50.00 in 3.0 s" in screen.getvalue()
-    assert "seed 2: step 3/20, continues where it was stopped\n" in screen.getvalue()
+    assert "seed 2 · tiny: step 3/20, continues where it was stopped\n" in screen.getvalue()
 
 
 def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:

@@ -7,20 +7,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.main import get_command
 
 import biobench
-from biobench.cli.console.options import takes_request
 from biobench.cli.main import app
 from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
-from biobench.runs.options import Option, RunRequest, options
+from biobench.runs.options import RunRequest, options
 from biobench.runs.plan import make_plan
 from tests.helpers.cli_make import QUICK
 
@@ -83,53 +80,6 @@ def test_what_is_given_becomes_what_is_planned() -> None:
     assert (again.model, again.limit, again.started) == (given.model, 3, given.started)
     with pytest.raises(UsageError, match="threads is 0"):
         RunRequest("m", threads=0)
-
-
-@pytest.fixture
-def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
-    """Runs a command of one option more than are declared today; gives the requests that reached
-    it.
-    """
-    option = Option[int, int](3, "Folds of the test.", min=1)
-    kind = dataclasses.make_dataclass(
-        "More",
-        [("folds", Option[int, int], option)],
-        bases=(RunRequest,),
-        frozen=True,
-        kw_only=True,
-    )
-    option.__set_name__(kind, "folds")
-    monkeypatch.setattr("biobench.cli.console.options.RunRequest", kind)
-    monkeypatch.setattr(
-        "biobench.cli.console.options.options", lambda: {**options(), "folds": option}
-    )
-    reached: list[Any] = []
-    one = typer.Typer()
-
-    @one.command()
-    @takes_request
-    def only(request: RunRequest, loud: bool = False) -> None:
-        """One command."""
-        reached.append((request, loud))
-
-    return lambda *words: (get_command(one).main(list(words), standalone_mode=False), reached[-1])[
-        1
-    ]
-
-
-def test_one_declaration_is_enough_for_a_new_option(commanded: Any) -> None:
-    request, loud = commanded("m", "--folds", "5", "--task", "a", "--task", "b", "--loud")
-    assert (request.folds, request.tasks, loud) == (5, ("a", "b"), True)
-    request, loud = commanded("m", "n")
-    assert (request.folds, request.model, request.suite, request.tasks, loud) == (
-        3,
-        ("m", "n"),
-        None,
-        (),
-        False,
-    )
-    with pytest.raises(Exception, match="greater than or equal to 1"):
-        commanded("m", "--folds", "0")
 
 
 def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
