@@ -52,9 +52,9 @@ def submit(
 
 
 def verify_submission(
-    folder: Path,
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False)],
     data_dir: DataDir = None,
-    against: Path | None = None,
+    against: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
     write_statement: bool = False,
     as_json: Json = False,
 ) -> None:
@@ -69,18 +69,9 @@ def verify_submission(
     write_statement: Where all is scored again, say so in statements/ of --against.
     """
     from biobench.errors import UsageError
-    from biobench.report.escape import plain
     from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
-    if not folder.is_dir():
-        raise UsageError(
-            f"'{plain(str(folder))}' is not a folder", hint="give the folder that `submit` wrote"
-        )
-    if against is not None and not against.is_dir():
-        raise UsageError(
-            f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder"
-        )
     if write_statement and against is None:
         raise UsageError(
             "--write-statement: no results folder is named", hint="add --against RESULTS"

@@ -124,7 +124,7 @@ def _sample_line(sample: dict[str, Any]) -> str:
 @tasks.command()
 def validate(
     context: typer.Context,
-    paths: list[Path],
+    paths: Annotated[list[Path], typer.Argument(exists=True)],
     data_dir: DataDir = None,
     recount: bool = False,
     as_json: Json = False,
@@ -162,9 +162,8 @@ def _spec_files(paths: Sequence[Path]) -> list[Path]:
         specs = [path]
         if path.is_dir():
             specs = sorted(path.rglob("*.yaml"))
-        if not specs or not specs[0].exists():
-            hint = "give a spec or a folder of specs"
-            raise UsageError(f"{path}: no YAML file is there", hint=hint)
+        if not specs:
+            raise UsageError(f"{path}: no YAML file is there", hint="give a folder of specs")
         files += specs
     return files
 
