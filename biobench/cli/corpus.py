@@ -95,7 +95,7 @@ def inspect(
     ids = built.train.read(np.array([window]))[0].tolist()
     words = " ".join(map(str, ids))
     if tokenizer is not None:
-        words = load_tokenizer(tokenizer).decode(ids)
+        words = str(load_tokenizer(tokenizer).decode(ids))
     typer.echo(words)
 
 

@@ -72,7 +72,8 @@ def longest_first(items: Sequence[Item]) -> list[Item]:
     def work(members: list[Item]) -> float:
         return characters(members[0]) * (members[0].checkpoint.parameters or 1)
 
-    return list(chain.from_iterable(sorted(groups.values(), key=work, reverse=True)))
+    ordered = sorted(groups.values(), key=work, reverse=True)
+    return list(chain.from_iterable(ordered))
 
 
 def _shape(item: Item) -> tuple[int, int, int | None, int, int]:

@@ -132,16 +132,10 @@ def execute(
             return
         waiting = elsewhere
         if waiting and plan.request.wait:
-            next_line = _wait(waiting, context.store, next_line)
-
-
-def _wait(items: Sequence[Item], store: Store, next_line: float) -> float:
-    """Wait a little for these runs; when the next line on them is due, in monotonic seconds."""
-    if time.monotonic() >= next_line:
-        next_line = time.monotonic() + QUIET
-        logging.getLogger("biobench").warning(_waiting_for(items, store))
-    time.sleep(_POLL_SECONDS)
-    return next_line
+            if time.monotonic() >= next_line:
+                next_line = time.monotonic() + QUIET
+                logging.getLogger("biobench").warning(_waiting_for(waiting, context.store))
+            time.sleep(_POLL_SECONDS)
 
 
 def _waiting_for(items: Sequence[Item], store: Store) -> str:

@@ -64,7 +64,7 @@ class Option(Generic[Declared, Converted]):
         **shown: Any,
     ) -> None:
         self.default, self.flags = default, flags
-        self.convert = convert or (lambda value: value)
+        self.convert: Callable[[Any], Any] = convert or (lambda value: value)
         self.shown = {"help": help, **shown}
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -236,7 +236,7 @@ class RunRequest:
     trust_remote_code: Switch = Option(False, "Let checkpoints run their own code.")
 
     @property
-    def split(self) -> str:
+    def split(self) -> Literal["validation", "test"]:
         """What the runs are scored on."""
         return "validation" if self.no_test else "test"
 

@@ -240,8 +240,8 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
     hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     problem = f"tasks {', '.join(missing)}: no data below {folder}"
     if len(missing) == 1:
-        (error,) = missing.values()
-        hints, problem = [error.hint], error.what
+        (reason,) = missing.values()
+        hints, problem = [reason.hint], reason.what
     if is_used:
         hints.append(f"or link a folder that lies elsewhere into {folder} (ln -s)")
     raise DataUnavailableError(problem, hint="; ".join(hints))
