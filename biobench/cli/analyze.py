@@ -108,10 +108,10 @@ def transplant(
     from biobench.workflows.mechanism import check_runs, paired_report
 
     quiet_libraries()
-    layers_by_name = {
-        text: _read("layers", text, _chosen_layers, "0-7, 0,2,8-14, all or none")
-        for text in layers or ["all"]
-    }
+    layers_by_name = {}
+    for text in layers or ["all"]:
+        example = "0-7, 0,2,8-14, all or none"
+        layers_by_name[text] = _read("layers", text, _chosen_layers, example)
     if probe:
         request = replace(request, overrides=(*FROZEN, *request.overrides))
     if request.tasks:
@@ -222,12 +222,11 @@ def stability(
             "one learning rate has no spread", hint="give --learning-rates two values or more"
         )
     quiet_libraries()
-    at_rate = {
-        rate: replace(request, overrides=(*request.overrides, f"training.learning_rate={rate!r}"))
-        for rate in rates
-    }
-    for changed in at_rate.values():
-        check_runs(models, changed)
+    at_rate = {}
+    for rate in rates:
+        overrides = (*request.overrides, f"training.learning_rate={rate!r}")
+        at_rate[rate] = replace(request, overrides=overrides)
+        check_runs(models, at_rate[rate])
     scores = {rate: _scored(models, changed) for rate, changed in at_rate.items()}
     tasks, seeds, spreads = summarise(scores)
     data = {"tasks": tasks, "seeds": seeds, "spreads": spreads}

@@ -87,7 +87,9 @@ def status(results_dir: StoredResults = "results", as_json: Json = False) -> Non
     numbers = ", ".join(f"{count} {name}" for name, count in state.counts().items())
     lines = [f"{state.results_dir}: {numbers}"]
     for name in ("running", "stopped", "failed", "corrupt"):
-        lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]
+        for run in state.runs:
+            if run.state == name:
+                lines.append(f"{name}: {_line(run)}")
     answer(as_json, state.as_json(), lines)
 
 

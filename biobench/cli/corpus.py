@@ -108,22 +108,21 @@ def stats(folder: Folder, as_json: Json = False) -> None:
 
     built = Corpus(folder)
     by_task = built.removed_by_task()
-    rows: list[dict[str, Any]] = [
-        {
-            "source": s["id"],
-            "documents": s["documents"],
-            "tokens": s["tokens"],
-            "trained on": s["drawn_tokens"],
-            "share": s["share"],
-            "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
-            "removed": sum(s["excluded"].values()),
-            "removed by step": s.get("cleaned", {}),
-            "removed by task": {
-                task: count for task, count in by_task.get(s["id"], {}).items() if count
-            },
+    rows: list[dict[str, Any]] = []
+    for source in built.manifest["sources"]:
+        counts = by_task.get(source["id"], {})
+        row = {
+            "source": source["id"],
+            "documents": source["documents"],
+            "tokens": source["tokens"],
+            "trained on": source["drawn_tokens"],
+            "share": source["share"],
+            "repeats": round(source["drawn_documents"] / max(source["documents"], 1), 3),
+            "removed": sum(source["excluded"].values()),
+            "removed by step": source.get("cleaned", {}),
+            "removed by task": {task: count for task, count in counts.items() if count},
         }
-        for s in built.manifest["sources"]
-    ]
+        rows.append(row)
     columns = ("documents", "tokens", "trained on", "share", "repeats", "removed")
     cells = [[row["source"], *(f"{row[name]:,}" for name in columns)] for row in rows]
     lines = [table(("source", *columns), cells)]

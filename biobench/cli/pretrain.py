@@ -304,26 +304,19 @@ STUDY_WORDS = {None: "–", True: "shown", False: "not shown"}
 
 def _study_lines(declared: Study, rows: Sequence[ArmRow], slice_: str | None) -> Iterator[str]:
     """The question, the table and what its numbers are."""
-    cells = [
-        (
-            row.arm,
-            f"{row.budget:,}",
-            percent(row.mean),
-            percent(row.spread),
-            str(len(row.scores)),
-            with_interval(row.difference, row, "+"),
-            "–" if row.level is None else f"{100 * row.level:.4g}%",
-            STUDY_WORDS[row.shown],
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        level = "–" if row.level is None else f"{100 * row.level:.4g}%"
+        difference = with_interval(row.difference, row, "+")
+        numbers = (f"{row.budget:,}", percent(row.mean), percent(row.spread), str(len(row.scores)))
+        cells.append((row.arm, *numbers, difference, level, STUDY_WORDS[row.shown]))
     yield declared.question
     if slice_ is not None:
         from biobench.score.slices import SLICES
 
         yield f"Scores of {SLICES[slice_].words}: {SLICES[slice_].meaning}."
-    difference = f"difference to {declared.reference}"
-    yield table(("arm", "tokens", "mean", "sd", "seeds", difference, "level", "verdict"), cells)
+    to_reference = f"difference to {declared.reference}"
+    yield table(("arm", "tokens", "mean", "sd", "seeds", to_reference, "level", "verdict"), cells)
     tested = [row for row in rows if row.shown is not None]
     noises = "pretraining seeds"
     if tested and all(row.test_sets for row in tested):

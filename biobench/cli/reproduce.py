@@ -151,15 +151,13 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
             f"{submission}: no results that it would join", hint="name their folder with --against"
         )
     verification = verify(submission, again.how.data_dir, results)
+    waiting = set()
     for check in verification.checks:
-        if check.grade == "error" and check.code != "W02":
+        if check.code in ("W01", "W02"):
+            waiting.add(check.where.removeprefix("runs/"))
+        elif check.grade == "error":
             message = f"the submission is refused: {check.where}: {check.what}"
             raise UsageError(message, hint="see `biobench verify-submission`")
-    waiting = {
-        check.where.removeprefix("runs/")
-        for check in verification.checks
-        if check.code in ("W01", "W02")
-    }
     statement = draw(submission, waiting, again)
     path = save_statement(submission, results, statement)
     lines = [_draw_line(d) for d in statement.draws]

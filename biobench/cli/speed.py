@@ -34,7 +34,7 @@ def speed(
     from biobench.runs.speed import measure
 
     quiet_libraries()
-    lines = measure(
+    measured = measure(
         model,
         [int(p) for p in numbers],
         batch_size=batch_size,
@@ -42,12 +42,13 @@ def speed(
         device=device,
         offline=offline,
     )
-    words = (
-        f"{line.model}, {line.parameters / 1e6:.1f}M parameters, {line.length} tokens x "
-        f"{line.batch_size}: "
-        f"training {line.train_tokens_per_second:,.0f} tokens/s, "
-        f"inference {line.inference_tokens_per_second:,.0f} tokens/s, "
-        f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
-        for line in lines
-    )
-    answer(as_json, lines, words)
+    lines = []
+    for row in measured:
+        lines.append(
+            f"{row.model}, {row.parameters / 1e6:.1f}M parameters, {row.length} tokens x "
+            f"{row.batch_size}: "
+            f"training {row.train_tokens_per_second:,.0f} tokens/s, "
+            f"inference {row.inference_tokens_per_second:,.0f} tokens/s, "
+            f"peak {row.peak_memory_bytes / 2**20:,.0f} MiB ({row.precision}, {row.attention})"
+        )
+    answer(as_json, measured, lines)
