@@ -132,20 +132,24 @@ def execute(
             return
         waiting = elsewhere
         if waiting and plan.request.wait:
-            if time.monotonic() >= next_line:
-                next_line = time.monotonic() + QUIET
-                logging.getLogger("biobench").warning(_waiting_for(waiting, context.store))
-            time.sleep(_POLL_SECONDS)
+            next_line = _wait(waiting, context.store, next_line)
 
 
-def _waiting_for(items: Sequence[Item], store: Store) -> str:
-    """How many runs other processes are making, and where the first of them is."""
-    item = items[0]
-    line = f"waiting for runs of other processes ({len(items)}): {item.task.id}, seed {item.seed}"
-    beat = read_heartbeat(store.heartbeat_path(item.task.id, item.key))
-    if beat is not None:
-        line += f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
-    return line
+def _wait(items: Sequence[Item], store: Store, next_line: float) -> float:
+    """Wait a little for these runs, and say where the first is; when the next line is due, in
+    monotonic seconds.
+    """
+    if time.monotonic() >= next_line:
+        next_line = time.monotonic() + QUIET
+        item = items[0]
+        runs = f"waiting for runs of other processes ({len(items)})"
+        line = f"{runs}: {item.task.id}, seed {item.seed}"
+        beat = read_heartbeat(store.heartbeat_path(item.task.id, item.key))
+        if beat is not None:
+            line += f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
+        logging.getLogger("biobench").warning(line)
+    time.sleep(_POLL_SECONDS)
+    return next_line
 
 
 def _stored(item: Item, context: RunContext) -> RunResult | None:

@@ -34,7 +34,9 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     the named tasks whose data is not available; a suite may hold such tasks.
     """
     _check_options(request)
-    tasks, lines, named = _tasks(request)
+    loaded, lines, named = _tasks(request)
+    at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
+    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
     for task in tasks:
         seeds_of(task, request)
     check_data([task for task in tasks if task.id in named], request.data_dir)
@@ -105,8 +107,8 @@ def _check_ray(request: RunRequest) -> None:
 
 
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
-    """The tasks, a line for each of the suite that is skipped, and the ids of those that `--task`
-    names.
+    """The tasks as they are shipped, a line for each of the suite that is skipped, and the ids of
+    those that `--task` names.
     """
     filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
     if not request.tasks and request.suite is None and not any(filters.values()):
@@ -130,9 +132,7 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError(
             f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id"
         )
-    at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
-    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
-    return tasks, lines, named
+    return loaded, lines, named
 
 
 def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
