@@ -117,12 +117,7 @@ def transplant(
     if request.tasks:
         check_runs([recipient, donor], request)
     copies = _hybrids(recipient, donor, Path(out), layers_by_name, modules)
-    lines = []
-    for copy in copies:
-        line = f"{copy.folder}: {copy.copied:,} of {copy.total:,} parameters are {donor}'s"
-        if copy.rest:
-            line += ", embeddings, final norm and head too"
-        lines.append(line)
+    lines = [_copied_line(copy, donor) for copy in copies]
     report = None
     if request.tasks:
         models = [recipient, donor, *(str(copy.folder) for copy in copies)]
@@ -170,6 +165,13 @@ def _hybrids(
             folder = out / f"layers-{name.replace(',', '_')}"
         copies.append(make(recipient, donor, folder, layers=layers, parts=parts))
     return copies
+
+
+def _copied_line(copy: Transplant, donor: str) -> str:
+    line = f"{copy.folder}: {copy.copied:,} of {copy.total:,} parameters are {donor}'s"
+    if copy.rest:
+        line += ", embeddings, final norm and head too"
+    return line
 
 
 @analyze.command()

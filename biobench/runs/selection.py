@@ -57,7 +57,7 @@ def _check_options(request: RunRequest) -> None:
         ("--parallel", request.parallel),
         ("--seeds-at-once", request.seeds_at_once),
     ):
-        if number != "auto" and not (re.fullmatch(r"[0-9]{1,9}", number) and int(number)):
+        if not re.fullmatch(r"auto|0*[1-9][0-9]{0,8}", number):
             raise UsageError(
                 f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ..."
             )
@@ -145,13 +145,16 @@ def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
     _refuse_beside("--fractions", {f"--set {_FRACTION}": by_hand})
     shares = set()
     for text in request.fractions.split(","):
-        is_number = re.fullmatch(r"\d+|\d*\.\d+", text.strip())
-        if not is_number or not 0 < float(text) <= 1:
+        try:
+            share = float(text)
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
             raise UsageError(
                 f"--fractions: '{text.strip()}' is not a share above 0 and at most 1",
                 hint="give shares of the training documents, such as 0.1,0.5,1",
             )
-        shares.add(float(text))
+        shares.add(share)
     overrides = []
     for share in sorted(shares, reverse=True):
         at_share = request.overrides
