@@ -110,8 +110,8 @@ def run(
 @pretrain.command()
 def new(
     corpus: str,
-    base: Annotated[str, typer.Option()],
     *,
+    base: str,
     twin: bool = False,
     field: str = "text",
     tokens: str | None = None,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def score(
-    task: Annotated[str, typer.Option()],
+    *,
+    task: str,
     predictions: Path | None = None,
     model: str | None = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -58,9 +59,8 @@ def score(
         loaded = load_task(task)
         check_agreement(loaded, include_agreement)
         data = load_data(loaded, data_dir)
-        write_output(
-            documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test))
-        )
+        lines = documents_for_prediction(data.test)
+        write_output(documents, "".join(f"{line}\n" for line in lines))
         typer.echo(f"{len(data.test)} test documents: {documents}", err=as_json)
         return
     if predictions is None or model is None:
