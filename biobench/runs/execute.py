@@ -54,7 +54,6 @@ class RunContext:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.store = Store(plan.request.results_dir)
-        self._gated: set[str] = set()
         self._loaded: LoadedEncoder | None = None
         self._prepared: tuple[tuple[str, str, int], Prepared] | None = None
 
@@ -81,7 +80,7 @@ class RunContext:
         StoreError.
         """
         request = self.plan.request
-        if not request.gate or request.no_test or task_id in self._gated:
+        if not request.gate or request.no_test:
             return
         from biobench.baselines import ensure
 
@@ -91,7 +90,6 @@ class RunContext:
         if request.limit is not None:
             read_whole = partial(load_data, entry.loaded, request.data_dir)
         ensure(entry.loaded, entry.data, request.results_dir, full=read_whole)
-        self._gated.add(task_id)
 
 
 def execute(
@@ -220,20 +218,7 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
     stopped = True  # only a run that was stopped is to be resumed
     try:
         reset_peak_memory(plan.device)
-        if item.ready is None:
-            loaded = context.encoder(item.checkpoint, step)
-            prepared, parameters = context.prepared(item, step), loaded.parameters
-            check_unchanged(item.checkpoint)
-            train = tuned if request.track == "tuned" else finetune
-            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
-        else:
-            prepared = context.prepared(item, step)
-            head, matched = item.ready.head, item.ready.matched
-            network = load_ready(item.checkpoint, head, prepared, matched, plan.device)
-            parameters = sum(weights.numel() for weights in network.encoder.parameters())
-            check_unchanged(item.checkpoint)
-            lenient = item.ready.never_begins
-            outcome = answer(network, prepared, item.task.precision, step, lenient=lenient)
+        prepared, parameters, outcome = _outcome(item, context, step, keep)
         wall = outcome.earlier_seconds + time.perf_counter() - began
         record = _record(item, plan, parameters, prepared, outcome, wall)
         record = scored(record, prepared.test.documents, outcome.predictions, prepared.parts)
@@ -254,6 +239,27 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         if keep is not None and not stopped:
             keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
+
+
+def _outcome(
+    item: Item, context: RunContext, step: Progress, keep: Savepoint | None
+) -> tuple[Prepared, int, Outcome]:
+    """The encoded task, the encoder's parameters, and what training, or the checkpoint's own head,
+    answers.
+    """
+    precision = item.task.precision
+    if item.ready is None:
+        loaded, prepared = context.encoder(item.checkpoint, step), context.prepared(item, step)
+        check_unchanged(item.checkpoint)
+        train = tuned if item.track == "tuned" else finetune
+        outcome = train(loaded, prepared, item.seed, precision, step, keep)
+        return prepared, loaded.parameters, outcome
+    prepared, ready = context.prepared(item, step), item.ready
+    device = context.plan.device
+    network = load_ready(item.checkpoint, ready.head, prepared, ready.matched, device)
+    check_unchanged(item.checkpoint)
+    outcome = answer(network, prepared, precision, step, lenient=ready.never_begins)
+    return prepared, sum(weights.numel() for weights in network.encoder.parameters()), outcome
 
 
 _BROKEN = (

@@ -211,12 +211,11 @@ def _means(scored: Sequence[RunResult]) -> Iterator[str]:
     groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in scored:
         groups.setdefault((r.weights, r.model, r.task, settings_of(r)), []).append(r)
-    has_settings = len({settings for *_, settings in groups}) > 1
     for (_, model, task, settings), runs in groups.items():
         baseline = _below_baseline(runs)
         if len(runs) > 1 or baseline:
-            about = f" ({settings or 'all'})" if has_settings else ""
-            yield f"{model} on {task}{about}: {_mean(runs)}{baseline}"
+            about = f"{task} ({settings})" if settings else task
+            yield f"{model} on {about}: {_mean(runs)}{baseline}"
 
 
 def _below_baseline(runs: Sequence[RunResult]) -> str:
