@@ -31,9 +31,8 @@ PANELS = {
     "More": ("force", "wait", "started", "strict", "trust_remote_code"),
 }
 """Panels of the help of `run` behind its first, which people need first."""
-
-
 _EXPLAINED = re.compile(r"^(\w+)(?: \((.+)\))?: (.*(?:\n .*)*)", re.MULTILINE)
+"""A parameter's line in a docstring: name, metavar and help, which goes on in lines further in."""
 
 
 def explain(command: Callable[..., None]) -> None:
