@@ -52,9 +52,9 @@ def submit(
 
 
 def verify_submission(
-    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False)],
+    folder: Path,
     data_dir: DataDir = None,
-    against: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
+    against: Path | None = None,
     write_statement: bool = False,
     as_json: Json = False,
 ) -> None:
@@ -69,9 +69,16 @@ def verify_submission(
     write_statement: Where all is scored again, say so in statements/ of --against.
     """
     from biobench.errors import UsageError
+    from biobench.report.escape import plain
     from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
+    for path in (folder, against):
+        if path is not None and not path.is_dir():
+            raise UsageError(
+                f"'{plain(str(path))}' is not a folder",
+                hint="give the folder that `submit` wrote, and --against a results folder",
+            )
     if write_statement and against is None:
         raise UsageError(
             "--write-statement: no results folder is named", hint="add --against RESULTS"

@@ -124,7 +124,7 @@ def _sample_line(sample: dict[str, Any]) -> str:
 @tasks.command()
 def validate(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(exists=True)],
+    paths: list[Path],
     data_dir: DataDir = None,
     recount: bool = False,
     as_json: Json = False,
@@ -162,8 +162,9 @@ def _spec_files(paths: Sequence[Path]) -> list[Path]:
         specs = [path]
         if path.is_dir():
             specs = sorted(path.rglob("*.yaml"))
-        if not specs:
-            raise UsageError(f"{path}: no YAML file is there", hint="give a folder of specs")
+        if not specs or not specs[0].exists():
+            hint = "give a spec or a folder of specs"
+            raise UsageError(f"{path}: no YAML file is there", hint=hint)
         files += specs
     return files
 

@@ -74,9 +74,9 @@ ARGUMENTS = [
         "training.epochs=1",
     ),
     ("tasks show demo_nre", "unknown task 'demo_nre'", "demo_ner"),
-    ("tasks validate nowhere.yaml", "'nowhere.yaml' does not exist", "--help"),
+    ("tasks validate nowhere.yaml", "nowhere.yaml: no YAML file is there", "a folder of specs"),
     ("data fetch nope", "unknown task 'nope'", "biobench tasks list"),
-    ("verify-submission nope", "'nope' does not exist", "--help"),
+    ("verify-submission nope", "'nope' is not a folder", "submit"),
     ("report --format pdf", "Invalid value for '--format': 'pdf' is not one of", ""),
     ("rescore", "results: there is no results folder", "--results-dir"),
     (
