@@ -17,7 +17,7 @@ from tests.helpers.cli_make import FAST, SCRIPT
 from tests.helpers.report_make import save_run
 
 BAD = Path(__file__).resolve().parent.parent / "fixtures" / "bad"
-CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text())
 
 
 def test_validate_names_every_bad_spec_of_a_folder(biobench):
@@ -247,7 +247,7 @@ def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench, tiny, tmp_path):
 def test_a_run_folder_names_its_model_in_results(biobench, tmp_path):
     model = tmp_path / "runs" / "mine" / "model"
     model.mkdir(parents=True)
-    (model / "config.json").write_text("{}", encoding="utf-8")
+    (model / "config.json").write_text("{}")
     save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
     biobench("export runs/mine --format bibtex").ok()
 

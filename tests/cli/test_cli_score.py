@@ -31,7 +31,7 @@ def gold(task: str) -> Rows:
 
 def write(path: Path, rows: Rows) -> Path:
     """The rows as JSON Lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 

@@ -216,8 +216,8 @@ def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.S
         parent = subprocess.Popen([SCRIPT, *words], cwd=tmp_path, preexec_fn=heard, **streams)
     until = time.monotonic() + 240
     try:
-        while (tmp_path / "err").read_text(encoding="utf-8").count(": started") < 2:
-            assert parent.poll() is None, (tmp_path / "err").read_text(encoding="utf-8")
+        while (tmp_path / "err").read_text().count(": started") < 2:
+            assert parent.poll() is None, (tmp_path / "err").read_text()
             assert time.monotonic() < until, "the workers did not start"
             time.sleep(0.1)
         beats = [read_heartbeat(path) for path in tmp_path.glob("results/locks/*/*.running")]
@@ -231,5 +231,5 @@ def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.S
     finally:
         parent.kill()
         parent.wait()
-    assert "Traceback" not in (tmp_path / "err").read_text(encoding="utf-8")
+    assert "Traceback" not in (tmp_path / "err").read_text()
     assert Store(tmp_path / "results").scan() == ([], [])
