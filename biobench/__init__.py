@@ -63,11 +63,11 @@ def _with_checked_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
 
     from biobench.schema.strict import check_keywords
 
-    known = list(inspect.signature(function).parameters)
+    names = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        check_keywords(function.__name__, keywords, known)
+        check_keywords(function.__name__, keywords, names)
         return function(*arguments, **keywords)
 
     return called

@@ -175,8 +175,8 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
     )
     markdown = biobench("report --format md").out
     assert "†" in next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
-    for page in (markdown.replace("\\", ""), biobench("report --format html").out):
-        assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in page
+    remark = f"† leaky/model on diamed: {LEAKED} of {documents} test documents"
+    assert remark in markdown.replace("\\", "")
 
     # a run made after the measurement has it from the start
     run(biobench, model, "3")
@@ -216,9 +216,8 @@ def test_excluded_documents_are_said_to_be(biobench, data):
     assert excluded(listed, digest)
 
     # other documents to exclude, or another text, are not those of the run
-    cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(
-        encoding="utf-8"
-    )
+    exclusions = data / "DiaMED" / "splits" / "validation.json"
+    cases = exclusions.read_text()
     exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1))
     assert "not those that the run excluded" in overlap(biobench, "clean").refusal()
     exclusions.write_text(cases)

@@ -105,11 +105,6 @@ def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
     assert not [n for n in known["notes"] if "test-set noise" in n]
     assert known["pairs"][0]["tasks"][0]["documents"] is not None
 
-    test = next((tmp_path / "corpora").rglob("test.tsv"))
-    test.write_text("not\ta\ttag line\n" + test.read_text())
-    said = biobench("rescore", HERE, "--task ours.yaml")
-    assert (said.status, "test.tsv:1: " in said.out, "failed" in said.out) == (1, True, True)
-
 
 def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(biobench, made, monkeypatch):
     said = biobench("tasks validate ours.yaml --data-dir elsewhere")
