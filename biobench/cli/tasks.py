@@ -91,12 +91,12 @@ def _overview(described: dict[str, Any]) -> dict[str, Any]:
     """What fits on a screen: the task, its labels, how many documents, where its data stands, and
     samples in a line each.
     """
+    from biobench.core.text import listed
+
     data, labels = described["data"], described["labels"]
     overview = {name: described[name] for name in _OVERVIEW}
     if isinstance(labels, list | tuple):
-        overview["labels"] = ", ".join(labels[:MOST_LABELS])
-        if len(labels) > MOST_LABELS:
-            overview["labels"] += f" and {len(labels) - MOST_LABELS} more"
+        overview["labels"] = listed(labels, MOST_LABELS)
     counts = described.get("counts", described["declared_counts"])
     sizes = [f"{split} {numbers['documents']}" for split, numbers in counts.items()]
     overview["documents"] = ", ".join(sizes)
