@@ -172,23 +172,19 @@ def test_what_a_file_holds_is_shown_as_escapes():
     assert (error.hint, error.file) == (r"see\x00 it", "a\x1bb.tsv")
 
 
-@pytest.fixture(params=["report", "new"])
-def writing(request: pytest.FixtureRequest, fixtures: Path) -> list[str]:
-    """A writing that writes, without its --output."""
-    if request.param == "report":
-        return ["report", "--format md"]
-    return ["tasks", "new", str(fixtures / "iob" / "train.tsv"), "--id made --force"]
+WRITING = ("report", "--format md")
+"""A command that writes, without its --output."""
 
 
 @pytest.mark.parametrize("name", ["nowhere/x.md", f"{'x' * 300}.md"])
-def test_a_file_that_cannot_be_written(name, writing, biobench):
-    said = biobench(*writing, "--output", name)
+def test_a_file_that_cannot_be_written(name, biobench):
+    said = biobench(*WRITING, "--output", name)
     assert said.refusal().startswith(f"{name} cannot be written: ")
     assert said.err.splitlines()[1] == "hint: choose another --output"
 
 
 def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
-    writing, biobench, tmp_path, monkeypatch
+    biobench, tmp_path, monkeypatch
 ):
     """As on a disk that is full: before, the file was empty afterwards."""
 
@@ -199,12 +195,12 @@ def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
     with monkeypatch.context() as patch:
         patch.setattr("biobench.core.files.os.fsync", full)
         assert (
-            biobench(*writing, "--output x.out").refusal()
+            biobench(*WRITING, "--output x.out").refusal()
             == "x.out cannot be written: No space left on device"
         )
     assert (tmp_path / "x.out").read_text() == "yesterday's"
     assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
-    biobench(*writing, "--output x.out").ok()
+    biobench(*WRITING, "--output x.out").ok()
     assert (tmp_path / "x.out").stat().st_size > 100
 
 
