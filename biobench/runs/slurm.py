@@ -155,30 +155,30 @@ def pretraining_script(
         f"LOCAL_WORLD_SIZE={gpus}"
     )
     command = shlex.join(["biobench", "pretrain", recipe, "--out", out, "--built-corpus", *options])
-    return "\n".join(
-        [
-            *header,
-            f"# before, on one machine: mkdir -p {LOGS}",
-            f"# before, on one machine: {corpus_command(recipe, out, options)}",
-            "set -u",
-            *job.setup,
-            'MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
-            f"MASTER_PORT=$(({_PORT} + SLURM_JOB_ID % 1000))",
-            "export MASTER_ADDR MASTER_PORT",
-            f"resume=$([ -d {shlex.quote(out)} ] && echo --resume)",
-            "export resume",
-            f"srun --kill-on-bad-exit=0 --wait=300 bash -c "
-            f"{shlex.quote(f'{ranks} exec {command} $resume')} &",
-            "child=$!",
-            'wait "$child"',
-            "status=$?",
-            f'if [ "$status" -eq {STOPPED_EXIT} ]; then',
-            '    scontrol requeue "$SLURM_JOB_ID"',
-            "fi",
-            'exit "$status"',
-            "",
-        ]
-    )
+    process = shlex.quote(f"{ranks} exec {command} $resume")
+    before = [
+        f"# before, on one machine: mkdir -p {LOGS}",
+        f"# before, on one machine: {corpus_command(recipe, out, options)}",
+    ]
+    steps = _PRETRAINING % (shlex.quote(out), process)
+    return "\n".join([*header, *before, "set -u", *job.setup, steps])
+
+
+_PRETRAINING = f"""\
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$(({_PORT} + SLURM_JOB_ID %% 1000))
+export MASTER_ADDR MASTER_PORT
+resume=$([ -d %s ] && echo --resume)
+export resume
+srun --kill-on-bad-exit=0 --wait=300 bash -c %s &
+child=$!
+wait "$child"
+status=$?
+if [ "$status" -eq {STOPPED_EXIT} ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$status"
+"""
 
 
 def corpus_command(recipe: str, out: str, options: Sequence[str]) -> str:
