@@ -51,7 +51,7 @@ class Option(Generic[Declared, Converted]):
 
     flags: its names on the command line, where they are not its own with dashes.
     convert: from what is given to what is held.
-    shown: further properties of the command line's option (metavar, envvar, min), as typer names
+    properties: further ones of the command line's option (metavar, envvar, min), as typer names
     them.
     """
 
@@ -61,11 +61,11 @@ class Option(Generic[Declared, Converted]):
         help: str,
         *flags: str,
         convert: Callable[[Declared], Converted] | None = None,
-        **shown: Any,
+        **properties: Any,
     ) -> None:
         self.default, self.flags = default, flags
         self.convert: Callable[[Any], Any] = convert or (lambda value: value)
-        self.shown = {"help": help, **shown}
+        self.properties = {"help": help, **properties}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -76,8 +76,8 @@ class Option(Generic[Declared, Converted]):
         return value  # type: ignore[no-any-return]
 
     def __set__(self, instance: object, value: Declared) -> None:
-        least, given = self.shown.get("min"), cast(Any, value)
-        if least is not None and given is not None and given < least:
+        least, number = self.properties.get("min"), cast(Any, value)
+        if least is not None and number is not None and number < least:
             raise UsageError(f"{self.name} is {value}", hint=f"give {least} or more")
         instance.__dict__[self.name] = self.convert(value)
 

@@ -74,7 +74,7 @@ def shown(name: str, **changed: Any) -> Any:
     """
     option = options()[name]
     properties: dict[str, Any] = {"callback": _set_threads if name == "threads" else _refuse_option}
-    properties |= option.shown | changed
+    properties |= option.properties | changed
     if ARGUMENT in option.flags:
         return typer.Argument(**properties)
     return typer.Option(*option.flags, **properties)
