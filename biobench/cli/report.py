@@ -93,7 +93,7 @@ def report(
         table = build_suite(results, declared, suite[0], incomplete=incomplete)
         forms.write_table(table, format_, output, notes=notes)
     else:
-        shown = forms.shown_filters(filters, results, format_)
-        table = build(results, average, **shown.arguments(), incomplete=incomplete)
+        filters = forms.shown_filters(filters, results, format_)
+        table = build(results, average, **filters.arguments(), incomplete=incomplete)
         below = forms.more_published(filters, results)
         forms.write_table(table, format_, output, notes=notes, below=below)
