@@ -52,10 +52,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'biobench' has no attribute {name!r}")
     module, attribute = _LAZY[name]
-    function = getattr(import_module(module), attribute)
-    if name != "run":  # whose arguments are declared, and checked already
-        function = _with_checked_keywords(function)
-    globals()[name] = function
+    globals()[name] = function = _with_checked_keywords(getattr(import_module(module), attribute))
     return function
 
 
@@ -66,11 +63,11 @@ def _with_checked_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
 
     from biobench.schema.strict import check_keywords
 
-    known = list(inspect.signature(function).parameters)
+    names = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        check_keywords(function.__name__, keywords, known)
+        check_keywords(function.__name__, keywords, names)
         return function(*arguments, **keywords)
 
     return called

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,12 +93,7 @@ Import = tuple[str, int, str]
 
 def sources() -> list[Path]:
     """Every Python file of the three packages."""
-    return [
-        p
-        for package in PACKAGES
-        for p in sorted((ROOT / package).rglob("*.py"))
-        if "__pycache__" not in p.parts
-    ]
+    return [p for package in PACKAGES for p in sorted((ROOT / package).rglob("*.py"))]
 
 
 def module_of(path: Path) -> str:
@@ -235,14 +231,8 @@ def test_fine_tuning_and_pretraining_import_without_what_a_bare_gpu_machine_lack
 
 
 def test_command_line_modules_load_no_torch_at_import() -> None:
-    assert not loaded_by(["biobench.cli.main"]) & {
-        *HEAVY,
-        "pandas",
-        "scipy",
-        "sklearn",
-        "streamlit",
-        "pyarrow",
-    }
+    heavy = {*HEAVY, "pandas", "scipy", "sklearn", "streamlit", "pyarrow"}
+    assert not loaded_by(["biobench.cli.main"]) & heavy
 
 
 def test_files_and_folders_are_of_a_size_that_a_reader_can_survey() -> None:
@@ -279,6 +269,11 @@ OPTIONAL = ("flash", "ray", "corpus", "adapters", "charts")
 """Extras whose packages our code uses where they are installed."""
 
 
+def project() -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return table["project"]  # type: ignore[no-any-return]
+
+
 def declared(needs: list[str]) -> dict[str, str]:
     """Project name of each requirement -> the name that is imported."""
     names = [re.split(r"[^A-Za-z0-9._-]", need)[0].lower() for need in needs]
@@ -296,9 +291,8 @@ def imported_by(folders: tuple[str, ...]) -> set[str]:
 
 
 def test_the_product_depends_on_what_it_imports_and_on_nothing_else() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    needs = declared(project["dependencies"])
+    extras = project()["optional-dependencies"]
+    needs = declared(project()["dependencies"])
     used = imported_by(PACKAGES)
     unused = {name for name, module in needs.items() if module not in used}
     assert unused <= FOR_TRANSFORMERS, "move to the extra whose code imports it"
@@ -308,8 +302,7 @@ def test_the_product_depends_on_what_it_imports_and_on_nothing_else() -> None:
 
 
 def test_the_test_extra_holds_what_tests_import_and_their_tools_alone() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    of_tests = declared(project["optional-dependencies"]["test"])
+    of_tests = declared(project()["optional-dependencies"]["test"])
     used = imported_by((*PACKAGES, "tests", ".ci"))
     unused = {name for name, module in of_tests.items() if module not in used}
     assert unused <= TOOLS | FOR_TRANSFORMERS

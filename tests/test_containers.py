@@ -26,14 +26,13 @@ def file(request: pytest.FixtureRequest) -> Steps:
     """Each instruction with its continued lines joined; comments between continued lines are no
     part of them.
     """
-    lines = (ROOT / request.param).read_text(encoding="utf-8").splitlines(keepends=True)
-    text = "".join(
-        line for line in lines if line.strip() and not line.lstrip().startswith("#")
-    ).replace("\\\n", "")
-    return [
-        (word, rest.strip())
-        for word, _, rest in (line.partition(" ") for line in text.splitlines())
-    ]
+    text = re.sub(r"^\s*(#.*)?\n", "", text_of(request.param), flags=re.MULTILINE)
+    instructions = re.findall(r"^(\w+) (.*)$", text.replace("\\\n", ""), re.MULTILINE)
+    return [(word, rest.strip()) for word, rest in instructions]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def of(file: Steps, word: str) -> list[str]:
@@ -52,7 +51,7 @@ def test_images_are_of_a_version_and_pip_is_pinned(file: Steps) -> None:
 
 def locked(name: str) -> dict[str, list[str]]:
     """`package==version` to its hashes."""
-    text = (ROOT / name).read_text(encoding="utf-8")
+    text = text_of(name)
     packages = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)
     return {
         package.split()[0]: sorted(re.findall(r"--hash=\S+", package))
@@ -67,7 +66,7 @@ def test_images_install_files_by_hashes_of_the_lock_file() -> None:
     assert run.items() <= everything.items()
     assert board.items() <= everything.items()
     assert all(everything.values())
-    text = (ROOT / "leaderboard" / "Containerfile").read_text(encoding="utf-8")
+    text = text_of("leaderboard/Containerfile")
     (names,) = re.findall(r"^        (altair .*);", text, flags=re.MULTILINE)
     of_board = {package.partition("==")[0] for package in board}
     assert {name.lower().replace("_", "-") for name in names.split()} <= of_board
@@ -78,12 +77,10 @@ def test_what_is_copied_is_tracked_and_enough_for_a_wheel(file: Steps) -> None:
     """Each path is one that git tracks or has tracked files below it; all that pyproject.toml names
     is copied.
     """
-    copied = [
-        path
-        for rest in of(file, "COPY")
-        if not rest.startswith("--from")
-        for path in rest.split()[:-1]
-    ]
+    copied = []
+    for rest in of(file, "COPY"):
+        if not rest.startswith("--from"):
+            copied += rest.split()[:-1]
     if (ROOT / ".git").exists():
         command = ["git", "ls-files", "--", *copied]
         tracked = subprocess.run(
@@ -92,7 +89,7 @@ def test_what_is_copied_is_tracked_and_enough_for_a_wheel(file: Steps) -> None:
         assert [
             p for p in copied if not any(name == p or name.startswith(f"{p}/") for name in tracked)
         ] == []
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads(text_of("pyproject.toml"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     named = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"]}
     first_run = next(i for i, (word, _) in enumerate(file) if word == "RUN")
@@ -123,10 +120,8 @@ def test_it_runs_without_rights_and_with_a_command_that_exists(file: Steps) -> N
 
 
 def test_every_image_is_built_and_run_in_ci() -> None:
-    text = (ROOT / ".ci" / "images").read_text(encoding="utf-8")
+    text = text_of(".ci/images")
     built = dict(re.findall(r"^build (\S+) (\S+)$", text, flags=re.MULTILINE))
     assert sorted(built.values()) == ["biobench/Containerfile", "leaderboard/Containerfile"]
     assert set(built) <= set(re.findall(r"^begin (\S+)\nbuildah run ", text, flags=re.MULTILINE))
-    assert "bash .ci/images" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(
-        encoding="utf-8"
-    )
+    assert "bash .ci/images" in text_of(".github/workflows/ci.yml")

@@ -5,7 +5,7 @@ with the tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -37,26 +37,28 @@ analyze = typer.Typer(
 
 @analyze.command()
 def cka(
-    first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
-    second: Annotated[str, typer.Argument(metavar="B")],
+    first: str,
+    second: str,
     *,
-    texts: Annotated[
-        str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")
-    ],
-    noise: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--noise", metavar="C D", help="Two that differ by the training seed alone."),
-    ] = None,
-    n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
-    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
-    max_length: Annotated[
-        int, typer.Option("--max-length", min=8, help="Longest text in tokens.")
-    ] = 512,
+    texts: str,
+    noise: tuple[str, str] | None = None,
+    n: Annotated[int, typer.Option(min=5)] = 500,
+    seeds: str = "42,43,44",
+    max_length: Annotated[int, typer.Option(min=8)] = 512,
     device: Device = "auto",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise."""
+    """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise.
+
+    first (A): Folder or hub id of a checkpoint.
+    second (B): Another.
+    texts: Held-out texts: file, folder, hub:ID, or embedded.
+    noise (C D): Two that differ by the training seed alone.
+    n: Texts in each drawing.
+    seeds: Seeds of the drawings.
+    max_length: Longest text in tokens.
+    """
     from biobench.models.loading import quiet_libraries
     from biobench.schema.task import parse_seeds
     from trainer.analysis.cka import compare
@@ -80,38 +82,36 @@ def cka(
 @scored_by
 def transplant(
     request: RunRequest,
-    recipient: Annotated[
-        str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")
-    ],
-    donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
+    recipient: str,
+    donor: str,
     *,
-    out: Annotated[
-        str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")
-    ],
-    layers: Annotated[
-        list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")
-    ] = [],  # noqa: B006
-    modules: Annotated[
-        Literal["attention", "mlp"] | None, typer.Option("--modules", help="Only these parts.")
-    ] = None,
-    probe: Annotated[
-        bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")
-    ] = False,
+    out: str,
+    layers: list[str] = [],  # noqa: B006
+    modules: Literal["attention", "mlp"] | None = None,
+    probe: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
+    """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids.
+
+    recipient (A): Folder of the checkpoint that receives.
+    donor (B): Folder of the checkpoint that gives.
+    out: Folder of the hybrid; of several, each in a folder below.
+    layers: 0-7, 0,2,8-14, all or none; repeatable.
+    modules: Only these parts.
+    probe: Score by a linear probe, not by fine-tuning.
+    """
     if probe and not request.tasks:
         raise UsageError(
             "nothing is scored without a task", hint="add --task ID, or leave out --probe"
         )
     from biobench.models.loading import quiet_libraries
-    from biobench.workflows.mechanism import check_runs
+    from biobench.workflows.mechanism import check_runs, paired_report
 
     quiet_libraries()
-    layers_by_name = {
-        text: _read("layers", text, _chosen_layers, "0-7, 0,2,8-14, all or none")
-        for text in layers or ["all"]
-    }
+    layers_by_name = {}
+    for text in layers or ["all"]:
+        example = "0-7, 0,2,8-14, all or none"
+        layers_by_name[text] = _read("layers", text, _chosen_layers, example)
     if probe:
         request = replace(request, overrides=(*FROZEN, *request.overrides))
     if request.tasks:
@@ -120,7 +120,11 @@ def transplant(
     lines = [_copied_line(copy, donor) for copy in copies]
     report = None
     if request.tasks:
-        report = _hybrid_report(recipient, donor, copies, request)
+        models = [recipient, donor, *(str(copy.folder) for copy in copies)]
+        scores = _scored(models, request)
+        twin, reference, *_ = scores
+        roles = ("donor", "recipient", "hybrid")
+        report = paired_report(scores, reference=reference, twin=twin, roles=roles)
         lines += _paired_lines(report, "recovered")
     if probe:
         lines.append(
@@ -129,7 +133,7 @@ def transplant(
     data = {
         "hybrids": [{"folder": str(copy.folder), **copy.note} for copy in copies],
         "by": "linear probe" if probe else "fine-tuning",
-        "scores": None if report is None else asdict(report),
+        "scores": report,
     }
     answer(as_json, data, lines)
 
@@ -153,13 +157,13 @@ def _hybrids(
     """A checkpoint for each choice of layers: the folder itself where there is one choice."""
     from trainer.analysis.transplant import transplant as make
 
-    copied_modules: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
+    parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
     copies = []
     for name, layers in layers_by_name.items():
         folder = out
         if len(layers_by_name) > 1:
             folder = out / f"layers-{name.replace(',', '_')}"
-        copies.append(make(recipient, donor, folder, layers=layers, parts=copied_modules))
+        copies.append(make(recipient, donor, folder, layers=layers, parts=parts))
     return copies
 
 
@@ -170,29 +174,17 @@ def _copied_line(copy: Transplant, donor: str) -> str:
     return line
 
 
-def _hybrid_report(
-    recipient: str, donor: str, copies: Sequence[Transplant], request: RunRequest
-) -> PairedReport:
-    """The scores of both checkpoints and the hybrids, which are run here."""
-    from biobench.workflows.mechanism import paired_report
-
-    folders = [str(copy.folder) for copy in copies]
-    scores = _scored([recipient, donor, *folders], request)
-    twin, reference, *_ = scores
-    roles = ("donor", "recipient", "hybrid")
-    return paired_report(scores, reference=reference, twin=twin, roles=roles)
-
-
 @analyze.command()
 def freeze_report(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Folders, or names.")
-    ],
+    runs: list[str],
     task: Tasks = [],  # noqa: B006
     results_dir: ResultsDir = "results",
     as_json: Json = False,
 ) -> None:
-    """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
+    """The detour, its twin and runs with frozen layers, side by side with paired intervals.
+
+    runs (REFERENCE TWIN FROZEN...): Folders, or names.
+    """
     from biobench.workflows.mechanism import frozen_layers, paired_report, stored_scores
 
     if len(runs) < 3:
@@ -203,42 +195,43 @@ def freeze_report(
     names = list(scores)
     frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
     report = paired_report(scores, reference=names[0], twin=names[1], frozen=frozen)
-    answer(as_json, asdict(report), _paired_lines(report, "kept"))
+    answer(as_json, report, _paired_lines(report, "kept"))
 
 
 @analyze.command()
 @scored_by
 def stability(
     request: RunRequest,
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
+    models: list[str],
     *,
-    rates: Annotated[
-        str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")
-    ],
+    learning_rates: str,
     as_json: Json = False,
 ) -> None:
-    """Spread of scores over fine-tuning learning rates."""
+    """Spread of scores over fine-tuning learning rates.
+
+    models (MODEL...): Hub id or folder.
+    learning_rates: Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.
+    """
     from biobench.models.loading import quiet_libraries
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
-    learning_rates = _read("learning rates", rates, _distinct_numbers, "1e-5,2e-5,5e-5")
+    rates = _read("learning rates", learning_rates, _distinct_numbers, "1e-5,2e-5,5e-5")
     if not request.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
-    if len(learning_rates) < 2:
+    if len(rates) < 2:
         raise UsageError(
             "one learning rate has no spread", hint="give --learning-rates two values or more"
         )
     quiet_libraries()
-    at_rate = {
-        rate: replace(request, overrides=(*request.overrides, f"training.learning_rate={rate!r}"))
-        for rate in learning_rates
-    }
-    for changed in at_rate.values():
-        check_runs(models, changed)
+    at_rate = {}
+    for rate in rates:
+        overrides = (*request.overrides, f"training.learning_rate={rate!r}")
+        at_rate[rate] = replace(request, overrides=overrides)
+        check_runs(models, at_rate[rate])
     scores = {rate: _scored(models, changed) for rate, changed in at_rate.items()}
     tasks, seeds, spreads = summarise(scores)
-    data = {"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]}
+    data = {"tasks": tasks, "seeds": seeds, "spreads": spreads}
     answer(as_json, data, _spread_lines(tasks, seeds, spreads))
 
 
@@ -249,14 +242,10 @@ def _distinct_numbers(text: str) -> list[float]:
 
 @analyze.command()
 def overlap(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="Text, or a pretraining run or its ledger.")
-    ],
+    corpus: Path,
     *,
     task: Tasks = [],  # noqa: B006
-    model: Annotated[
-        str | None, typer.Option("--model", help="Model trained on it; a run names its own.")
-    ] = None,
+    model: str | None = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     as_json: Json = False,
@@ -265,14 +254,16 @@ def overlap(
 
     Where the model is known, the result is kept in --results-dir, in its records and in those of
     later runs.
+
+    corpus: Text, or a pretraining run or its ledger.
+    model: Model trained on it; a run names its own.
     """
     from biobench.workflows.overlap import measure
 
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     data, lines = [], []
     for (name, split), row in rows.items():
-        share = row.ngrams_seen / row.ngrams if row.ngrams else 0.0
-        excluded = measured[name].excluded
+        share, excluded = row.ngrams_seen / max(row.ngrams, 1), measured[name].excluded
         data.append(
             {"task": name, "split": split, **row.model_dump(), "share": share, "excluded": excluded}
         )
@@ -313,16 +304,15 @@ def _cka_lines(report: CkaReport) -> Iterator[str]:
     """The table of layers, with the estimators side by side, and what it is over."""
     kinds = ("divergence", "noise", "ratio") if report.noise else ("divergence",)
     columns = [(estimator, kind) for estimator in ("biased", "debiased") for kind in kinds]
-    head = [
-        "layer",
-        *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns),
-    ]
+    head = ["layer"]
+    for estimator, kind in columns:
+        head.append(estimator if kind == "divergence" else f"{kind} ({estimator})")
 
     def cell(layer: str, estimator: str, kind: str) -> str:
         value: Value | None = getattr(report.of(layer, estimator), kind)
-        return with_interval(
-            None if value is None else value.value, value, scale=1 if kind == "ratio" else 100
-        )
+        if value is None:
+            return "–"
+        return with_interval(value.value, value, scale=1 if kind == "ratio" else 100)
 
     yield f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent"
     layers = dict.fromkeys(line.where for line in report.lines)
@@ -367,14 +357,8 @@ def _spread_lines(
     tasks: Sequence[str], seeds: Sequence[int], spreads: Sequence[RateSpread]
 ) -> Iterator[str]:
     """The table of models by learning rate; scores and spreads in points."""
-    head = (
-        "model",
-        *(f"{rate:g}" for rate in spreads[0].by_rate),
-        "best rate",
-        "range",
-        "sd over rates",
-        "to first",
-    )
+    rates = [f"{rate:g}" for rate in spreads[0].by_rate]
+    head = ("model", *rates, "best rate", "range", "sd over rates", "to first")
     rows = []
     for model in spreads:
         spread = with_interval(model.test.estimate, model.test.interval)
@@ -383,11 +367,10 @@ def _spread_lines(
         best_rate = f"{model.best_rate:g}"
         rows.append((model.model, *scores, best_rate, percent(model.range), spread, to_first))
     yield table(head, rows)
-    caption = (
-        f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: "
-        f"within each seed "
+    yield (
+        f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: within "
+        f"each seed and task, then the mean; 95% intervals over other seeds"
     )
-    yield f"{caption}and task, then the mean; 95% intervals over other seeds"
 
 
 def _test(test: MeanTest | None) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.arguments import Json, StoredResults
+from biobench.cli.console.arguments import Count, Json, StoredResults
 from biobench.cli.console.output import answer
 from biobench.errors import UsageError
 
@@ -16,44 +16,33 @@ if TYPE_CHECKING:
 
 
 def slurm(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="-- run|pretrain ...", help="The command to start, after two dashes."
-        ),
-    ],
+    words: list[str],
     *,
-    time: Annotated[
-        str, typer.Option("--time", help="Limit of a job: minutes, HH:MM:SS or D-HH:MM:SS.")
-    ],
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Of `run`: jobs that divide the runs.")
-    ] = 4,
-    partition: Annotated[
-        str | None, typer.Option("--partition", help="The cluster's partition.")
-    ] = None,
-    gpu: Annotated[
-        str | None, typer.Option("--gpu", help="The cluster's name of a kind of GPU, or any.")
-    ] = None,
-    cpus: Annotated[int, typer.Option("--cpus", min=1, help="CPUs of each process.")] = 4,
-    grace: Annotated[
-        int, typer.Option("--grace", help="Seconds before the limit at which a run saves.")
-    ] = 120,
-    setup: Annotated[
-        list[str], typer.Option("--setup", help="Shell line before the command; repeatable.")
-    ] = [],  # noqa: B006
-    sbatch: Annotated[
-        list[str], typer.Option("--sbatch", help="Another, such as --account=NAME; repeatable.")
-    ] = [],  # noqa: B006
-    nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, help="Of `pretrain`: nodes of the one job.")
-    ] = None,
-    gpus_per_node: Annotated[
-        int, typer.Option("--gpus-per-node", min=1, help="Of `pretrain`: processes a node.")
-    ] = 1,
+    time: str,
+    workers: Count = 4,
+    partition: str | None = None,
+    gpu: str | None = None,
+    cpus: Count = 4,
+    grace: int = 120,
+    setup: list[str] = [],  # noqa: B006
+    sbatch: list[str] = [],  # noqa: B006
+    nodes: Annotated[int | None, typer.Option(min=1)] = None,
+    gpus_per_node: Count = 1,
 ) -> None:
     """Print a batch script: an array of workers for `run`, or one job of several nodes for
     `pretrain`.
+
+    words (-- run|pretrain ...): The command to start, after two dashes.
+    time: Limit of a job: minutes, HH:MM:SS or D-HH:MM:SS.
+    workers: Of `run`: jobs that divide the runs.
+    partition: The cluster's partition.
+    gpu: The cluster's name of a kind of GPU, or any.
+    cpus: CPUs of each process.
+    grace: Seconds before the limit at which a run saves.
+    setup: Shell line before the command; repeatable.
+    sbatch: Another, such as --account=NAME; repeatable.
+    nodes: Of `pretrain`: nodes of the one job.
+    gpus_per_node: Of `pretrain`: processes a node.
     """
     from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words
 
@@ -98,7 +87,9 @@ def status(results_dir: StoredResults = "results", as_json: Json = False) -> Non
     numbers = ", ".join(f"{count} {name}" for name, count in state.counts().items())
     lines = [f"{state.results_dir}: {numbers}"]
     for name in ("running", "stopped", "failed", "corrupt"):
-        lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]
+        for run in state.runs:
+            if run.state == name:
+                lines.append(f"{name}: {_line(run)}")
     answer(as_json, state.as_json(), lines)
 
 

@@ -84,13 +84,20 @@ def load(name: str) -> Any:
         from biobench.core.packages import check_ours
 
         check_ours("trainer" if module in _TRAINER else "leaderboard")
+    from biobench.cli.console.options import explain
+
     command = getattr(
         import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_")
     )
     group = typer.Typer()
-    group.add_typer(command, name=name) if isinstance(command, typer.Typer) else group.command(
-        name
-    )(command)
+    if isinstance(command, typer.Typer):
+        for member in command.registered_commands:
+            assert member.callback is not None
+            explain(member.callback)
+        group.add_typer(command, name=name)
+    else:
+        explain(command)
+        group.command(name)(command)
     loaded = typer.main.get_group(group).commands[name]
     loaded.hidden = name in HIDDEN
     return loaded
@@ -132,14 +139,11 @@ class Commands(TyperGroup):
             self._listing = False
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first word names. Raises UsageError with the nearest names."""
+        """The command that the first word names. Raises UsageError with the nearest name."""
         name = args[0]
         if name not in NAMES and not name.startswith("-"):
-            from difflib import get_close_matches
+            from biobench.schema.strict import suggest
 
-            near = get_close_matches(name, NAMES, n=1)
-            meant = f"; did you mean '{near[0]}'?" if near else ""
-            raise UsageError(
-                f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands"
-            )
+            hint = suggest(name, NAMES, otherwise="`biobench --help` lists the commands")
+            raise UsageError(f"unknown command '{name}'", hint=hint)
         return super().resolve_command(ctx, args)

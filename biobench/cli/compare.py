@@ -11,32 +11,29 @@ from biobench.cli.console.output import print_json, terminal_width
 
 
 def compare(
-    models: Annotated[
-        list[str], typer.Argument(metavar="A B...", help="Models as in the report, or folders.")
-    ] = [],  # noqa: B006
+    models: Annotated[list[str], typer.Argument()] = [],  # noqa: B006
     *,
     task: Tasks = [],  # noqa: B006
-    suite: Annotated[
-        str | None, typer.Option("--suite", help="A suite, or a YAML file of tasks.")
-    ] = None,
+    suite: str | None = None,
     average: Averaging = "paper",
     results_dir: ResultsDir = "results",
     data_dir: DataDir = None,
-    rope: Annotated[
-        float, typer.Option("--rope", help="Points within which two models may be the same.")
-    ] = 0.0,
-    alpha: Annotated[float, typer.Option("--alpha", help="Level of the corrected tests.")] = 0.05,
-    pooled: Annotated[
-        bool, typer.Option("--pooled", help="One verdict over several languages.")
-    ] = False,
-    plan: Annotated[
-        str | None, typer.Option("--plan", help="YAML file that declares the comparison.")
-    ] = None,
+    rope: float = 0.0,
+    alpha: float = 0.05,
+    pooled: bool = False,
+    plan: str | None = None,
     slice_: SliceName = None,
     as_json: Json = False,
 ) -> None:
     """Compare models: a verdict in words, then paired differences with intervals and corrected p
     values.
+
+    models (A B...): Models as in the report, or folders.
+    suite: A suite, or a YAML file of tasks.
+    rope: Points within which two models may be the same.
+    alpha: Level of the corrected tests.
+    pooled: One verdict over several languages.
+    plan: YAML file that declares the comparison.
     """
     from rich.console import Console
 

@@ -27,16 +27,17 @@ def build(
     *,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    cache: Annotated[
-        str, typer.Option("--cache", help="Folder, where the recipe names none.")
-    ] = "runs/corpora",
+    cache: str = "runs/corpora",
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
     quiet: Quiet = False,
 ) -> None:
     """Build a recipe's corpus; the same command resumes after a stop. `pretrain` uses it as it
-    is."""
+    is.
+
+    cache: Folder, where the recipe names none.
+    """
     from biobench.workflows.decontamination import guard, texts_by_task
     from trainer import api
 
@@ -57,14 +58,14 @@ def build(
 @corpus.command()
 def inspect(
     folder: Folder,
-    window: Annotated[
-        int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")
-    ] = None,
+    window: Annotated[int | None, typer.Option(min=0)] = None,
+    tokenizer: str | None = None,
 ) -> None:
-    """Check every shard against its hash; show what the corpus is, or what a window holds."""
+    """Check every shard against its hash; show what the corpus is, or what a window holds.
+
+    window: Show the tokens of this window.
+    tokenizer: Show it as text by this tokenizer.
+    """
     from trainer.corpus.shards import Corpus
 
     built = Corpus(folder)
@@ -92,9 +93,10 @@ def inspect(
             f"there is no window {window}", hint=f"give one below {len(built.train):,}"
         )
     ids = built.train.read(np.array([window]))[0].tolist()
-    typer.echo(
-        " ".join(map(str, ids)) if tokenizer is None else load_tokenizer(tokenizer).decode(ids)
-    )
+    words = " ".join(map(str, ids))
+    if tokenizer is not None:
+        words = str(load_tokenizer(tokenizer).decode(ids))
+    typer.echo(words)
 
 
 @corpus.command()
@@ -106,26 +108,24 @@ def stats(folder: Folder, as_json: Json = False) -> None:
 
     built = Corpus(folder)
     by_task = built.removed_by_task()
-    rows: list[dict[str, Any]] = [
-        {
-            "source": s["id"],
-            "documents": s["documents"],
-            "tokens": s["tokens"],
-            "trained on": s["drawn_tokens"],
-            "share": s["share"],
-            "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
-            "removed": sum(s["excluded"].values()),
-            "removed by step": s.get("cleaned", {}),
-            "removed by task": {
-                task: count for task, count in by_task.get(s["id"], {}).items() if count
-            },
+    rows: list[dict[str, Any]] = []
+    for source in built.manifest["sources"]:
+        counts = by_task.get(source["id"], {})
+        row = {
+            "source": source["id"],
+            "documents": source["documents"],
+            "tokens": source["tokens"],
+            "trained on": source["drawn_tokens"],
+            "share": source["share"],
+            "repeats": round(source["drawn_documents"] / max(source["documents"], 1), 3),
+            "removed": sum(source["excluded"].values()),
+            "removed by step": source.get("cleaned", {}),
+            "removed by task": {task: count for task, count in counts.items() if count},
         }
-        for s in built.manifest["sources"]
-    ]
-    head = [name for name in rows[0] if not name.startswith("removed by")]
-    lines = [
-        table(head, [[str(r[n]) if n == "source" else f"{r[n]:,}" for n in head] for r in rows])
-    ]
+        rows.append(row)
+    columns = ("documents", "tokens", "trained on", "share", "repeats", "removed")
+    cells = [[row["source"], *(f"{row[name]:,}" for name in columns)] for row in rows]
+    lines = [table(("source", *columns), cells)]
     for row in rows:
         steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
         for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):

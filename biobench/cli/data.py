@@ -29,22 +29,24 @@ SomeTasks = Annotated[
 @data.command("status")
 def status_(
     tasks: SomeTasks = [],  # noqa: B006
-    suite: Annotated[str | None, typer.Option("--suite", help="The tasks of this suite.")] = None,
+    suite: str | None = None,
     data_dir: DataDir = None,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="What to do for each task whose data is not there.")
-    ] = False,
+    steps: bool = False,
     as_json: Json = False,
 ) -> None:
-    """One line per task: ready, missing (what would be fetched), or needs an agreement."""
-    from dataclasses import asdict
+    """One line per task: ready, missing (what would be fetched), or needs an agreement.
 
+    suite: The tasks of this suite.
+    steps: What to do for each task whose data is not there.
+    """
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.locate import data_folder
     from biobench.data.status import status
     from biobench.data.suite import suite_tasks
 
-    loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
+    loaded = [load_task(t) for t in tasks]
+    if suite is not None:
+        loaded += suite_tasks(suite)
     states = [status(task, data_dir) for task in loaded or list_tasks()]
     lines = []
     for state in states:
@@ -52,7 +54,7 @@ def status_(
         if steps:
             lines += [f"  {number}. {step}" for number, step in enumerate(state.steps, start=1)]
             lines += [f"     downloads {address}" for address in state.fetch]
-    answer(as_json, [asdict(state) for state in states], lines)
+    answer(as_json, states, lines)
     if not as_json and not steps and any(state.steps for state in states):
         folder = shlex.quote(str(data_folder(data_dir)))
         command = f"biobench data status --steps TASK --data-dir {folder}"
@@ -63,14 +65,13 @@ def status_(
 def fetch_(
     tasks: Tasks,
     data_dir: DataDir = None,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Id (default: the first with an address).")
-    ] = None,
+    source: str | None = None,
     as_json: Json = False,
 ) -> None:
-    """Download the data of open tasks into --data-dir, checked and unpacked safely."""
-    from dataclasses import asdict
+    """Download the data of open tasks into --data-dir, checked and unpacked safely.
 
+    source: Id (default: the first with an address).
+    """
     from biobench.data.catalog import load_task
     from biobench.data.fetch import fetch
 
@@ -81,7 +82,7 @@ def fetch_(
             f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})"
         )
         lines += [f"  {note}" for note in done.notes]
-    answer(as_json, [asdict(done) for done in fetched], lines)
+    answer(as_json, fetched, lines)
 
 
 @data.command("verify")
@@ -121,25 +122,21 @@ def _lines(report: DataReport) -> list[str]:
     from biobench.data.counts import unexpressed_in_words
     from biobench.errors import visible
 
-    lines = [
-        f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, "
-        f"{report.folder})"
-    ]
-    lines.append(
-        f"  data {report.data_hash[:16]}"
-        + (f", release {report.release}" if report.release else "")
-    )
+    verdict = "clean" if report.clean else "NOT clean"
+    lines = [f"{report.task}: {verdict} (source {report.source}, {report.folder})"]
+    release = f", release {report.release}" if report.release else ""
+    lines.append(f"  data {report.data_hash[:16]}{release}")
     for split, counts in report.counts.items():
         lines.append(f"  {split}: {', '.join(f'{name} {n}' for name, n in counts.items())}")
-    lines += [f"  - {lost}"] if (lost := unexpressed_in_words(report.unexpressed)) else []
+    lost = unexpressed_in_words(report.unexpressed)
+    if lost:
+        lines.append(f"  - {lost}")
     lines += [f"  ! {problem}" for problem in report.problems]
     for finding in report.findings:
-        known = "known" if not finding.alarms else f"the spec knows {finding.known}"
-        examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
-        mark = "!" if finding.alarms else "-"
-        lines.append(
-            f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})"
-        )
+        if finding.alarms:
+            lines.append(f"  ! {finding.line}; the spec knows {finding.known}")
+        else:
+            lines.append(f"  - {finding.name}: {finding.number} {finding.what} (known)")
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
         lines.append(
@@ -150,17 +147,19 @@ def _lines(report: DataReport) -> list[str]:
 
 @data.command("export")
 def export_(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task id or YAML path.")],
+    task: str,
     *,
-    split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")
-    ] = None,
+    split: str = "train",
+    output: Annotated[Path | None, typer.Option("--out", "-o")] = None,
     data_dir: DataDir = None,
     include_agreement: IncludeAgreement = False,
 ) -> None:
     """Write a split with its gold as JSON Lines, for a training script of your own and `biobench
     score`.
+
+    task: Task id or YAML path.
+    split: train, validation or test.
+    output: The file to write (default: stdout).
     """
     import json
 
@@ -189,21 +188,18 @@ def export_(
 def bundle_(
     tasks: SomeTasks = [],  # noqa: B006
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file.")] = Path(
-        "biobench-bundle.tar"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o")] = Path("biobench-bundle.tar"),
     data_dir: DataDir = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", help="A model folder to pack too.")
-    ] = None,
-    include_agreement: Annotated[
-        bool, typer.Option(help="Pack data under an agreement too.")
-    ] = False,
+    model: Path | None = None,
+    include_agreement: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Pack specs, data and a model for a machine without network."""
-    from dataclasses import asdict
+    """Pack specs, data and a model for a machine without network.
 
+    output: The tar file.
+    model: A model folder to pack too.
+    include_agreement: Pack data under an agreement too.
+    """
     from biobench.data.bundle import bundle
     from biobench.data.catalog import list_tasks, load_task
 
@@ -213,23 +209,19 @@ def bundle_(
         f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, "
         f"{packed.bytes / 2**20:.1f} MiB"
     ]
-    answer(
-        as_json,
-        asdict(packed),
-        [*lines, *(f"  skipped {name}: {why}" for name, why in packed.skipped.items())],
-    )
+    lines += [f"  skipped {name}: {why}" for name, why in packed.skipped.items()]
+    answer(as_json, packed, lines)
 
 
-def _print_progress(what: str, done: int, total: int | None) -> None:
-    """`done` of `total` bytes of `what` are here: one live line on a terminal, a line for each file
+def _print_progress(file: str, done: int, total: int | None) -> None:
+    """So many bytes of a file are here: one live line on a terminal, a line for each file
     otherwise.
     """
-    live = sys.stderr.isatty()
-    if live or done == total:
-        share = "" if not total else f" of {total / 2**20:.1f}"
-        sys.stderr.write(
-            f"{what}: {done / 2**20:.1f}{share} MiB" + ("\r" if live and done != total else "\n")
-        )
+    line = f"{file}: {done / 2**20:.1f} of {(total or done) / 2**20:.1f} MiB"
+    if done == total:
+        sys.stderr.write(f"{line}\n")
+    elif sys.stderr.isatty():
+        sys.stderr.write(f"{line}\r")
 
 
 data.command("overlap", hidden=True)(overlap)  # its place until 0.1.0

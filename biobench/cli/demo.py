@@ -13,7 +13,6 @@ import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -37,12 +36,13 @@ BOARD = "http://localhost:8501"
 
 def demo(
     results_dir: ResultsDir = "demo-results",
-    seeds: Annotated[
-        str | None, typer.Option("--seeds", help="Seeds (default: the demo tasks').")
-    ] = None,
+    seeds: str | None = None,
     threads: Threads = None,
 ) -> None:
-    """The whole story on embedded data, in minutes on a CPU, no network."""
+    """The whole story on embedded data, in minutes on a CPU, no network.
+
+    seeds: Seeds (default: the demo tasks').
+    """
     from biobench.cli.runs import run_request
     from biobench.comparison.compare import compare
     from biobench.core.files import make_folder
@@ -72,7 +72,7 @@ def demo(
         tasks=TASKS,
         results_dir=results_dir,
         device="cpu",
-        parallel=str(min(usable_cpus() if threads is None else threads, WORKERS)),
+        parallel=min(threads or usable_cpus(), WORKERS),
         threads=threads,
         seeds=seeds,
         offline=True,
@@ -93,12 +93,9 @@ def demo(
 def say(text: str) -> None:
     """A line of the story, broken between words where the terminal's width is known."""
     width = terminal_width()
-    # a command must be copied in one piece
-    typer.echo(
-        text
-        if width is None
-        else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
-    )
+    if width is not None:  # a command must be copied in one piece
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    typer.echo(text)
 
 
 def print_results(results_dir: str) -> None:

@@ -12,49 +12,43 @@ from biobench.cli.console.output import answer, write_output
 
 
 def errors(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the results folder.")],
+    model: str,
     *,
-    task: Annotated[
-        str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task: an id, or a YAML file.")
-    ],
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")
-    ] = None,
-    kind: Annotated[
-        list[str],
-        typer.Option(
-            "--kind", help="missed, spurious (false), label, boundary or both; repeatable."
-        ),
-    ] = [],  # noqa: B006
-    label: Annotated[
-        str | None, typer.Option("--label", help="Only mentions or documents of this label.")
-    ] = None,
+    task: str,
+    seed: int | None = None,
+    kind: list[str] = [],  # noqa: B006
+    label: str | None = None,
     slice_: SliceName = None,
-    documents: Annotated[
-        int, typer.Option("--documents", min=0, help="Number of documents to print.")
-    ] = 10,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write one page with all of them to this file.")
-    ] = None,
+    documents: Annotated[int, typer.Option(min=0)] = 10,
+    html: Path | None = None,
     data_dir: DataDir = None,
     results_dir: StoredResults = "results",
     as_json: Json = False,
 ) -> None:
-    """What a run missed or said falsely, in context; the confusion table of single labels."""
+    """What a run missed or said falsely, in context; the confusion table of single labels.
+
+    model: A model of the results folder.
+    task (ID_OR_YAML): Its task: an id, or a YAML file.
+    seed: Of this seed (default: the first stored).
+    kind: missed, spurious (false), label, boundary or both; repeatable.
+    label: Only mentions or documents of this label.
+    documents: Number of documents to print.
+    html: Write one page with all of them to this file.
+    """
     from biobench.report.details.mistaken import as_data, as_page, as_text, read_mistakes
     from biobench.report.details.mistakes import KINDS, Kind
     from biobench.report.results import load
 
     check_known(kind, get_args(Kind), "--kind")
-    kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
+    kinds = KINDS[:-1]
+    if kind:
+        kinds = tuple(k for k in KINDS if k in kind)
     mistakes = read_mistakes(
         load(results_dir), model, task, seed=seed, data_dir=data_dir, slice=slice_
     )
     if html is not None:
         write_output(html, as_page(mistakes, kinds, label))
-    text = (
-        as_text(mistakes, kinds, label, documents).rstrip("\n")
-        if html is None
-        else f"{html}: written"
-    )
+        text = f"{html}: written"
+    else:
+        text = as_text(mistakes, kinds, label, documents).rstrip("\n")
     answer(as_json, as_data(mistakes, kinds, label), [text])

@@ -13,24 +13,19 @@ from biobench.cli.console.arguments import DataDir, StoredResults
 def leaderboard(
     *,
     results_dir: StoredResults = "results",
-    port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")
-    ] = 8501,
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; 0.0.0.0: every one.")
-    ] = "127.0.0.1",
-    pretraining_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--pretraining-dir", help="Pretraining runs to show (default: RESULTS/pretraining)."
-        ),
-    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8501,
+    host: str = "127.0.0.1",
+    pretraining_dir: Path | None = None,
     data_dir: DataDir = None,
-    task: Annotated[
-        list[str], typer.Option("--task", metavar="YAML", help="An own task; repeatable.")
-    ] = [],  # noqa: B006
+    task: list[str] = [],  # noqa: B006
 ) -> None:
-    """Open the leaderboard over a results folder."""
+    """Open the leaderboard over a results folder.
+
+    port: Port on this machine.
+    host: Address to listen on; 0.0.0.0: every one.
+    pretraining_dir: Pretraining runs to show (default: RESULTS/pretraining).
+    task (YAML): An own task; repeatable.
+    """
     from leaderboard.launch import launch
 
     raise typer.Exit(

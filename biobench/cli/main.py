@@ -75,32 +75,25 @@ def _in_words(error: Exception) -> str | None:
     if isinstance(error, BioBenchError):
         return f"{error}\nhint: {error.hint}\n"
     if isinstance(error, OSError):
-        full = error.errno in _FULL
-        if not full and (error.errno not in _OF_A_NAME or error.filename is None):
+        if error.errno in _FULL:
+            hint = "free space, or write elsewhere"
+        elif error.errno in _OF_A_NAME and error.filename is not None:
+            hint = "check the name, and whether you may read it"
+        else:
             return None
-        hint = (
-            "free space, or write elsewhere"
-            if full
-            else "check the name, and whether you may read it"
-        )
         problem = f"{error.filename or 'the output'}: {error.strerror}"
         return f"{visible(problem)}\nhint: {hint}\n"
+    if isinstance(error, ImportError) and _NO_MEMORY not in str(error):
+        return None
     if isinstance(error, MemoryError | ImportError):
-        return _memory_in_words(error)
-    message = error.format_message() if hasattr(error, "format_message") else str(error)
+        return "memory does not suffice\nhint: allow more (`ulimit -v`), or use another machine\n"
+    message: str = error.format_message()  # type: ignore[attr-defined]
     if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
-        return f"{message}\n" if message.strip() else ""
+        return f"{message}\n".lstrip("\n")
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
     message = message.replace(": Value error, ", ": ", 1)  # words of the library that checks types
     return f"{visible(message)}\nhint: see `{command} --help`\n"
-
-
-def _memory_in_words(error: MemoryError | ImportError) -> str | None:
-    """What is printed where memory does not suffice; None for another failed import."""
-    if isinstance(error, ImportError) and _NO_MEMORY not in str(error):
-        return None
-    return "memory does not suffice\nhint: allow more (`ulimit -v`), or use another machine\n"
 
 
 def main() -> None:
@@ -110,9 +103,8 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     interrupts, handler = _Interrupts(), signal.getsignal(signal.SIGINT)
-    if (
-        handler is signal.default_int_handler
-    ):  # a background job of a shell ignores Ctrl-C, and goes on doing so
+    # a background job of a shell ignores Ctrl-C, and goes on doing so
+    if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupts)
     try:
         prepare_threads()
@@ -132,9 +124,8 @@ def main() -> None:
         if debug:
             traceback.print_exc()
         sys.stderr.write(words)
-        if (
-            isinstance(error, OSError) and error.errno in _FULL
-        ):  # else the interpreter tries once more when it ends
+        # else the interpreter tries once more when it ends
+        if isinstance(error, OSError) and error.errno in _FULL:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from biobench.cli.console.arguments import DataDir, Json, SliceName, Threads
+from biobench.cli.console.arguments import Count, DataDir, Json, SliceName, Threads
 from biobench.cli.console.options import shown
 from biobench.cli.console.output import answer, percent, print_json, table, with_interval
 
@@ -73,21 +73,21 @@ def run(
     *,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
-    out: Annotated[
-        str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")
-    ] = None,
+    resume: bool = False,
+    out: str | None = None,
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
-    built_corpus: Annotated[
-        bool, typer.Option("--built-corpus", help="Build no corpus; stop without one.")
-    ] = False,
+    built_corpus: bool = False,
     quiet: Quiet = False,
     threads: Threads = None,
 ) -> None:
     """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate
     launch.
+
+    resume: Resume the run in --out.
+    out: Folder of the run (default: runs/NAME).
+    built_corpus: Build no corpus; stop without one.
     """
     from biobench.workflows.decontamination import pretrain as train
     from trainer import api
@@ -109,25 +109,25 @@ def run(
 
 @pretrain.command()
 def new(
-    corpus: Annotated[
-        str,
-        typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...)."),
-    ],
-    base: Annotated[
-        str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")
-    ],
+    corpus: str,
     *,
-    twin: Annotated[
-        bool, typer.Option("--twin", help="Show how to run the masked twin too.")
-    ] = False,
-    field: Annotated[str, typer.Option("--field", help="Key or column of the text.")] = "text",
-    tokens: Annotated[
-        str | None, typer.Option("--tokens", help="Of the first phase, such as 2B.")
-    ] = None,
-    name: Annotated[str, typer.Option("--name", help="Name of recipe and run.")] = "detour",
-    out: Annotated[str, typer.Option("--out", help="Folder of the recipe.")] = ".",
+    base: str,
+    twin: bool = False,
+    field: str = "text",
+    tokens: str | None = None,
+    name: str = "detour",
+    out: str = ".",
 ) -> None:
-    """Write a recipe for a corpus of your own, with comments."""
+    """Write a recipe for a corpus of your own, with comments.
+
+    corpus: File or folder of text (.txt, .jsonl, .csv, ...).
+    base: Checkpoint to start from: hub id or folder.
+    twin: Show how to run the masked twin too.
+    field: Key or column of the text.
+    tokens: Of the first phase, such as 2B.
+    name: Name of recipe and run.
+    out: Folder of the recipe.
+    """
     from trainer.recipe.scaffold import write_recipe
 
     path = write_recipe(Path(corpus), base, Path(out), name, field=field, tokens=tokens)
@@ -174,15 +174,19 @@ def plan(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
-    gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
+    gpu: str = "H200",
+    gpus: Count = 1,
     as_json: Json = False,
 ) -> None:
-    """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
+    """Steps, tokens, FLOPs, memory and time of a recipe, without training.
+
+    gpu: GPU whose time is estimated.
+    gpus: How many of them.
+    """
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    answer(as_json, asdict(planned), planned.lines())
+    answer(as_json, planned, planned.lines())
 
 
 @pretrain.command()
@@ -190,16 +194,17 @@ def bench(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    steps: Annotated[
-        int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")
-    ] = 20,
+    steps: Annotated[int, typer.Option(min=3)] = 20,
     as_json: Json = False,
 ) -> None:
-    """Tokens a second of a recipe on this machine, share of its peak, and the parts of a step."""
+    """Tokens a second of a recipe on this machine, share of its peak, and the parts of a step.
+
+    steps: Steps of each phase that are timed.
+    """
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
-    answer(as_json, asdict(speed), speed.lines())
+    answer(as_json, speed, speed.lines())
 
 
 @pretrain.command()
@@ -211,13 +216,15 @@ def schema() -> None:
 
 
 def ledger(
-    first: Annotated[
-        str, typer.Argument(metavar="A", help="Ledger, run folder or exported model.")
-    ],
-    second: Annotated[str, typer.Argument(metavar="B")],
+    first: str,
+    second: str,
     as_json: Json = False,
 ) -> None:
-    """Two runs' training ledgers side by side; exit 1 unless they are a matched pair."""
+    """Two runs' training ledgers side by side; exit 1 unless they are a matched pair.
+
+    first (A): Ledger, run folder or exported model.
+    second (B): Another.
+    """
     from trainer import api
 
     diff = api.ledger_diff(first, second)
@@ -228,27 +235,23 @@ def ledger(
 
 
 def study(
-    folder: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or a declaration's file.")
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder of the runs and their results.")
-    ] = Path("study"),
+    folder: Path,
+    out: Path = Path("study"),
     data_dir: DataDir = None,
-    device: Annotated[
-        str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")
-    ] = "auto",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")
-    ] = False,
-    table_only: Annotated[
-        bool, typer.Option("--table", help="Print only the table of finished runs.")
-    ] = False,
+    device: str = "auto",
+    dry_run: bool = False,
+    table_only: Annotated[bool, typer.Option("--table")] = False,
     slice_: SliceName = None,
     as_json: Json = False,
 ) -> None:
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it
     again to resume.
+
+    folder (STUDY): Folder of study.yaml, or a declaration's file.
+    out: Folder of the runs and their results.
+    device: Of the benchmark: auto, cpu or cuda.
+    dry_run: Print the runs and what they cost, and stop.
+    table_only: Print only the table of finished runs.
     """
     from biobench.data.catalog import load_task
     from biobench.models.loading import quiet_libraries
@@ -301,26 +304,19 @@ STUDY_WORDS = {None: "–", True: "shown", False: "not shown"}
 
 def _study_lines(declared: Study, rows: Sequence[ArmRow], slice_: str | None) -> Iterator[str]:
     """The question, the table and what its numbers are."""
-    cells = [
-        (
-            row.arm,
-            f"{row.budget:,}",
-            percent(row.mean),
-            percent(row.spread),
-            str(len(row.scores)),
-            with_interval(row.difference, row, "+"),
-            "–" if row.level is None else f"{100 * row.level:.4g}%",
-            STUDY_WORDS[row.shown],
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        level = "–" if row.level is None else f"{100 * row.level:.4g}%"
+        difference = with_interval(row.difference, row, "+")
+        numbers = (f"{row.budget:,}", percent(row.mean), percent(row.spread), str(len(row.scores)))
+        cells.append((row.arm, *numbers, difference, level, STUDY_WORDS[row.shown]))
     yield declared.question
     if slice_ is not None:
         from biobench.score.slices import SLICES
 
         yield f"Scores of {SLICES[slice_].words}: {SLICES[slice_].meaning}."
-    difference = f"difference to {declared.reference}"
-    yield table(("arm", "tokens", "mean", "sd", "seeds", difference, "level", "verdict"), cells)
+    to_reference = f"difference to {declared.reference}"
+    yield table(("arm", "tokens", "mean", "sd", "seeds", to_reference, "level", "verdict"), cells)
     tested = [row for row in rows if row.shown is not None]
     noises = "pretraining seeds"
     if tested and all(row.test_sets for row in tested):

@@ -9,77 +9,91 @@ import typer
 from biobench.cli.console.arguments import (
     Averaging,
     DataDir,
+    Json,
     Output,
     SliceName,
     StoredResults,
     Tasks,
-    check_known,
     several,
 )
-
-SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")
 
 
 def report(
     *,
-    format_: Annotated[
-        Literal["table", "md", "csv", "latex", "json", "html"],
-        typer.Option("--format", help="Form of the table."),
-    ] = "table",
+    format_: Literal["table", "md", "csv", "latex", "json", "html"] = "table",
     average: Averaging = "paper",
     task: Tasks = [],  # noqa: B006
-    suite: Annotated[
-        list[str],
-        typer.Option("--suite", help="fr, en, needle; or alone blurb, drbenchmark, a YAML file."),
-    ] = [],  # noqa: B006
-    source: Annotated[
-        list[str],
-        typer.Option("--source", callback=several, help=f"Only these rows: {', '.join(SOURCES)}."),
-    ] = [],  # noqa: B006
-    model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
-    incomplete: Annotated[
-        bool, typer.Option("--incomplete", help="Average incomplete suites too.")
-    ] = False,
+    suite: list[str] = [],  # noqa: B006
+    source: Annotated[list[str], typer.Option(callback=several)] = [],  # noqa: B006
+    model: list[str] = [],  # noqa: B006
+    incomplete: bool = False,
     slice_: SliceName = None,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Scores over training texts (run --fractions).")
-    ] = False,
-    notes: Annotated[bool, typer.Option("--notes", help="table: every note in full.")] = False,
-    seeds: Annotated[
-        bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")
-    ] = False,
-    labels: Annotated[
-        bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")
-    ] = False,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities", help="As --per-seed, with ECE, Brier score, AUROC and AUPRC."
-        ),
-    ] = False,
+    curve: bool = False,
+    notes: bool = False,
+    per_seed: bool = False,
+    per_label: bool = False,
+    probabilities: bool = False,
     data_dir: DataDir = None,
     results_dir: StoredResults = "results",
     output: Output = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Json = False,
 ) -> None:
     """The results table: own runs with their intervals first, then the published scores of the same
     tasks.
-    """
-    format_ = "json" if as_json else format_
-    check_known(source, SOURCES, "--source")
-    from biobench.cli.report_text import Filters, ReportRequest, write_report
 
-    request = ReportRequest(
-        format=format_,
-        average=average,
-        filters=Filters(tasks=task, suites=suite, sources=source, models=model),
-        slice=slice_,
-        incomplete=incomplete,
-        all_notes=notes,
-        curve=curve,
-        per_seed=seeds,
-        per_label=labels,
-        probabilities=probabilities,
-        data_dir=data_dir,
+    format_: Form of the table.
+    suite: fr, en, needle; or alone blurb, drbenchmark, a YAML file.
+    source: Only these rows: published, run, frozen, external, submitted, baseline, oracle.
+    model: Only this model; repeatable.
+    incomplete: Average incomplete suites too.
+    curve: Scores over training texts (run --fractions).
+    notes: table: every note in full.
+    per_seed: csv, json: a row a run and metric.
+    per_label: As --per-seed, with each label's scores.
+    probabilities: As --per-seed, with ECE, Brier score, AUROC and AUPRC.
+    as_json: The same as --format json.
+    """
+    from biobench.cli import report_text as forms
+    from biobench.cli.console.output import write_text
+    from biobench.report.frame import build
+    from biobench.report.results import load
+    from biobench.report.slices import sliced
+    from biobench.report.suite import build_suite
+
+    if as_json:
+        format_ = "json"
+    options = {"--per-seed": per_seed, "--per-label": per_label, "--probabilities": probabilities}
+    forms.check_format(format_, options, curve=curve)
+    results = load(results_dir)
+    if slice_ is not None:
+        results, incomplete = sliced(results, slice_), True
+    specs = forms.own_specs(task)
+    filters = forms.Filters(
+        tasks=[*specs, *(name for name in task if name not in specs.values())],
+        suites=suite,
+        sources=source,
+        models=model,
     )
-    write_report(request, results_dir, output)
+    declared = forms.declared_suite(suite)
+    forms.check_filters(filters, results, declared)
+    if curve:
+        write_text(forms.curves_text(filters, results, average, format_), output)
+    elif any(options.values()):
+        rows = forms.rows_of_runs(
+            filters,
+            results,
+            format_,
+            labels=per_label,
+            probabilities=probabilities,
+            data_dir=data_dir,
+            specs=specs,
+        )
+        write_text(rows, output)
+    elif declared is not None:
+        table = build_suite(results, declared, suite[0], incomplete=incomplete)
+        forms.write_table(table, format_, output, notes=notes)
+    else:
+        filters = forms.shown_filters(filters, results, format_)
+        table = build(results, average, **filters.arguments(), incomplete=incomplete)
+        below = forms.more_published(filters, results)
+        forms.write_table(table, format_, output, notes=notes, below=below)

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from biobench.cli.console.arguments import check_known
-from biobench.cli.console.output import write_output
+from biobench.cli.console.output import write_text
 from biobench.data.catalog import SUITES, load_task
 from biobench.data.suite import load_suite, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
 from biobench.report.curve import as_rows, as_text, curves_of
-from biobench.report.frame import Report, build, cells
+from biobench.report.frame import Report, cells
 from biobench.report.frames import COLUMNS, tidy
-from biobench.report.results import Results, load
+from biobench.report.groups import Source
+from biobench.report.results import Results
 from biobench.report.row import AverageName
-from biobench.report.slices import sliced
-from biobench.report.suite import build_suite
 from biobench.schema.suite import SuiteSpec
 
+DATA_FORMATS = ("csv", "json")
+"""Formats that a program reads."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Filters:
     """What a report is narrowed to; an empty list narrows nothing."""
 
@@ -34,103 +35,20 @@ class Filters:
     sources: list[str]
     models: list[str]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is left out."""
-        return not (self.tasks or self.suites or self.sources or self.models)
-
     def arguments(self) -> dict[str, Any]:
         """As `build` and `tidy` take them."""
-        named = {
-            "tasks": self.tasks,
-            "suites": self.suites,
-            "sources": self.sources,
-            "models": self.models,
-        }
-        return {name: values or None for name, values in named.items()}
+        return {name: values or None for name, values in vars(self).items()}
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRequest:
-    """The options of the command. per_seed, per_label, probabilities: a row a run and metric in
-    place of the table.
-    """
-
-    format: printers.Format
-    average: AverageName
-    filters: Filters
-    slice: str | None
-    incomplete: bool
-    all_notes: bool
-    curve: bool
-    per_seed: bool
-    per_label: bool
-    probabilities: bool
-    data_dir: str | None
-
-    @property
-    def has_rows_of_runs(self) -> bool:
-        """Whether runs have rows of their own."""
-        return self.per_seed or self.per_label or self.probabilities
-
-    @property
-    def is_data(self) -> bool:
-        """Whether a program reads the answer."""
-        return self.format in ("csv", "json")
-
-    def check(self) -> None:
-        """Raise UsageError where rows of runs are asked for in a form that has none."""
-        options = {
-            "--per-seed": self.per_seed,
-            "--per-label": self.per_label,
-            "--probabilities": self.probabilities,
-        }
-        if self.curve and self.format not in ("table", "json"):
+def check_format(format: printers.Format, rows: Mapping[str, bool], *, curve: bool) -> None:
+    """Raise UsageError for what the format cannot hold. rows: options that ask for rows of runs."""
+    if curve and format not in ("table", "json"):
+        raise UsageError(f"--curve has no place in a {format}", hint="use --format table or json")
+    for option, is_chosen in rows.items():
+        if is_chosen and format not in DATA_FORMATS:
             raise UsageError(
-                f"--curve has no place in a {self.format}", hint="use --format table or json"
+                f"{option} has no place in a {format}", hint="add --format csv or --format json"
             )
-        for option, is_chosen in options.items():
-            if is_chosen and not self.is_data:
-                raise UsageError(
-                    f"{option} has no place in a {self.format}",
-                    hint="add --format csv or --format json",
-                )
-
-
-def write_report(request: ReportRequest, results_dir: str, output: Path | None) -> None:
-    """Write the answer to a file, or to stdout.
-
-    Raises UsageError for what the results do not have.
-    """
-    request.check()
-    results = load(results_dir)
-    if request.slice is not None:
-        results = sliced(results, request.slice)
-        request = replace(request, incomplete=True)
-    specs = own_specs(request.filters.tasks)
-    shipped = [task for task in request.filters.tasks if task not in specs.values()]
-    filters = replace(request.filters, tasks=[*specs, *shipped])
-    declared = declared_suite(filters.suites)
-    check_filters(filters, results, declared)
-    if request.curve:
-        write_text(curves_text(request, filters, results), output)
-        return
-    if request.has_rows_of_runs:
-        write_text(rows_of_runs(request, filters, results, specs), output)
-        return
-    if declared is not None:
-        table, below = (
-            build_suite(results, declared, filters.suites[0], incomplete=request.incomplete),
-            "",
-        )
-    else:
-        if filters.is_empty and not request.is_data:
-            filters = replace(filters, tasks=tasks_with_runs(results))
-        table = build(
-            results, request.average, **filters.arguments(), incomplete=request.incomplete
-        )
-        below = more_published(filters, results)
-    write_table(table, below, request, output)
 
 
 def own_specs(tasks: Sequence[str]) -> dict[str, str]:
@@ -152,6 +70,7 @@ def declared_suite(suites: Sequence[str]) -> SuiteSpec | None:
 
 def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None) -> None:
     """Raise UsageError for a task, suite or model that the results do not have."""
+    check_known(filters.sources, get_args(Source), "--source")
     check_known(filters.tasks, results.infos, "--task")
     if declared is None:
         suites = {*SUITES, *(info.suite for info in results.infos.values())}
@@ -164,25 +83,20 @@ def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None
 
 
 def rows_of_runs(
-    request: ReportRequest, filters: Filters, results: Results, specs: dict[str, str]
+    filters: Filters, results: Results, format: printers.Format, **options: Any
 ) -> str:
-    """A row a run and metric, as CSV or JSON."""
-    rows = tidy(
-        results,
-        labels=request.per_label,
-        probabilities=request.probabilities,
-        data_dir=request.data_dir,
-        specs=specs,
-        **filters.arguments(),
-    )
-    return printers.as_csv(COLUMNS, rows) if request.format == "csv" else printers.as_json(rows)
+    """A row a run and metric, as CSV or JSON. options: as of `tidy`."""
+    rows = tidy(results, **filters.arguments(), **options)
+    return printers.as_csv(COLUMNS, rows) if format == "csv" else printers.as_json(rows)
 
 
-def curves_text(request: ReportRequest, filters: Filters, results: Results) -> str:
+def curves_text(
+    filters: Filters, results: Results, average: AverageName, format: printers.Format
+) -> str:
     """The learning curves of the tasks, drawn or as JSON. Raises UsageError where there is none."""
     drawn, rows = [], []
     for task in filters.tasks or tasks_with_runs(results):
-        curves = curves_of(results, task, request.average)
+        curves = curves_of(results, task, average)
         if filters.models:
             curves = [curve for curve in curves if curve.model in filters.models]
         if curves:
@@ -193,13 +107,20 @@ def curves_text(request: ReportRequest, filters: Filters, results: Results) -> s
             "no model was run on two fractions of a task's training documents",
             hint="biobench run MODEL --task T --fractions 0.1,0.2,0.5,1",
         )
-    return printers.as_json(rows) if request.is_data else "\n".join(drawn)
+    return printers.as_json(rows) if format in DATA_FORMATS else "\n".join(drawn)
 
 
 def tasks_with_runs(results: Results) -> list[str]:
     """The tasks that were run or submitted; where none was, everything published is on show."""
     groups = (*results.groups, *(refusal.group for refusal in results.refusals))
     return list(dict.fromkeys(group.task for group in groups))
+
+
+def shown_filters(filters: Filters, results: Results, format: printers.Format) -> Filters:
+    """The filters; where people read and nothing is asked for, the tasks that were run."""
+    if any(vars(filters).values()) or format in DATA_FORMATS:
+        return filters
+    return replace(filters, tasks=tasks_with_runs(results))
 
 
 def more_published(filters: Filters, results: Results) -> str:
@@ -215,22 +136,19 @@ def more_published(filters: Filters, results: Results) -> str:
     )
 
 
-def write_table(table: Report, below: str, request: ReportRequest, output: Path | None) -> None:
-    """The table in its form. below: a last line of the plain table."""
-    if request.format != "table":
-        write_text(printers.render(table, request.format), output)
+def write_table(
+    table: Report,
+    format: printers.Format,
+    output: Path | None,
+    *,
+    notes: bool = False,
+    below: str = "",
+) -> None:
+    """The table in its form. notes: every note in full. below: a last line of the plain table."""
+    if format != "table":
+        write_text(printers.render(table, format), output)
     elif output is None and sys.stdout.isatty():
-        printers.print_table(table, notes=request.all_notes)
+        printers.print_table(table, notes=notes)
         sys.stdout.write(below)
     else:
-        write_text(printers.to_text(table, notes=request.all_notes) + below, output)
-
-
-def write_text(text: str, output: Path | None) -> None:
-    """To a file, or to stdout, where a terminal must take no part of a name for a command."""
-    if output is not None:
-        write_output(output, text)
-        return
-    if sys.stdout.isatty():
-        text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text)
-    sys.stdout.write(text)
+        write_text(printers.to_text(table, notes=notes) + below, output)

@@ -29,28 +29,14 @@ _WORDS = {
 
 
 def reproduce(
-    record: Annotated[
-        Path | None, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder.")
-    ] = None,
-    submission: Annotated[
-        Path | None, typer.Option("--of", metavar="DIR", help="A submission; with --draw.")
-    ] = None,
-    drawn: Annotated[
-        bool, typer.Option("--draw", help="Run a seed drawn at random; write a statement.")
-    ] = False,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="With --draw: results that it would join.")
-    ] = None,
-    models: Annotated[
-        Path | None, typer.Option("--models", help="A checkpoint or a folder (default: hub).")
-    ] = None,
+    record: Annotated[Path | None, typer.Argument()] = None,
+    submission: Annotated[Path | None, typer.Option("--of")] = None,
+    drawn: Annotated[bool, typer.Option("--draw")] = False,
+    against: Path | None = None,
+    models: Path | None = None,
     data_dir: DataDir = None,
-    results_dir: Annotated[
-        str, typer.Option("--results-dir", help="Folder of the new runs.")
-    ] = "reproduced",
-    task: Annotated[
-        list[str], typer.Option("--task", metavar="YAML", help="Spec that is not shipped.")
-    ] = [],  # noqa: B006
+    results_dir: str = "reproduced",
+    task: list[str] = [],  # noqa: B006
     device: Device = "auto",
     offline: Offline = False,
     threads: Threads = None,
@@ -61,6 +47,14 @@ def reproduce(
     It uses as many threads as the record names, unless --threads says otherwise. With --of
     SUBMISSION --draw, a maintainer runs one more seed of a submission that would lead the board,
     and writes the statement that admits it.
+
+    record: A run's JSON file, or a folder.
+    submission (DIR): A submission; with --draw.
+    drawn: Run a seed drawn at random; write a statement.
+    against: With --draw: results that it would join.
+    models: A checkpoint or a folder (default: hub).
+    results_dir: Folder of the new runs.
+    task (YAML): Spec that is not shipped.
     """
     from biobench.runs.options import RunRequest
     from biobench.workflows.reproduce import Again, stored_runs
@@ -149,21 +143,21 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
     from biobench.workflows.reproduce import draw
 
     folder = submission.resolve().parent
-    results = against or (folder.parent if folder.name == "submitted" else None)
+    results = against
+    if results is None and folder.name == "submitted":
+        results = folder.parent
     if results is None or not results.is_dir():
         raise UsageError(
             f"{submission}: no results that it would join", hint="name their folder with --against"
         )
     verification = verify(submission, again.how.data_dir, results)
+    waiting = set()
     for check in verification.checks:
-        if check.grade == "error" and check.code != "W02":
+        if check.code in ("W01", "W02"):
+            waiting.add(check.where.removeprefix("runs/"))
+        elif check.grade == "error":
             message = f"the submission is refused: {check.where}: {check.what}"
             raise UsageError(message, hint="see `biobench verify-submission`")
-    waiting = {
-        check.where.removeprefix("runs/")
-        for check in verification.checks
-        if check.code in ("W01", "W02")
-    }
     statement = draw(submission, waiting, again)
     path = save_statement(submission, results, statement)
     lines = [_draw_line(d) for d in statement.draws]
@@ -195,7 +189,7 @@ def _line(row: Reproduction) -> str:
         line += ": agrees, the same score"
     else:
         line += f": {_WORDS[row.agreement]}"
-    reasons = [] if row.reason is None else [row.reason]
+    reasons = list(filter(None, [row.reason]))
     if row.agreement != "identical":
         reasons += row.machine
     if reasons:

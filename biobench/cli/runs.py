@@ -28,20 +28,14 @@ def run(
     request: RunRequest,
     *,
     as_json: Json = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="MODEL",
-            help="Compare with this model at the end.",
-            rich_help_panel="More",
-        ),
-    ] = None,
+    against: Annotated[str | None, typer.Option(rich_help_panel="More")] = None,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
 
     Started several times on machines that share the results folder, the same command divides the
     work.
+
+    against (MODEL): Compare with this model at the end.
     """
     raise typer.Exit(run_request(request, as_json=as_json, against=against))
 
@@ -51,9 +45,9 @@ def needle(request: RunRequest, as_json: Json = False) -> None:
     """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`,
     and their grid.
     """
-    status = run_request(
-        request if request.tasks else replace(request, suite="needle"), as_json=as_json
-    )
+    if not request.tasks:
+        request = replace(request, suite="needle")
+    status = run_request(request, as_json=as_json)
     if not request.dry_run and not as_json:
         from biobench.report.details.needle import needle_grids, render_grid
 
@@ -96,7 +90,7 @@ def run_request(
         return STOPPED_EXIT
     _say_failed_gates(plan)
     if as_json:
-        print_json([r.as_json() for r in results])
+        print_json(results)
     elif summary:
         _print_summary(results, request.results_dir)
     if against is not None:

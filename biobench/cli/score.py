@@ -23,36 +23,29 @@ if TYPE_CHECKING:
 
 
 def score(
-    task: Annotated[
-        str, typer.Option("--task", metavar="ID_OR_YAML", help="The task that was answered.")
-    ],
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            "--predictions", metavar="FILE", help="JSON Lines, one object a test document."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Name of the system.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Tells several runs of one system apart.")
-    ] = 0,
-    documents: Annotated[
-        Path | None, typer.Option("--documents", help="Write the documents to answer here.")
-    ] = None,
+    *,
+    task: str,
+    predictions: Path | None = None,
+    model: str | None = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    documents: Path | None = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     include_agreement: IncludeAgreement = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")
-    ] = False,
-    gate: Annotated[
-        bool, typer.Option("--gate/--no-gate", help="Score the task's baselines first.")
-    ] = True,
+    force: bool = False,
+    gate: bool = True,
     as_json: Json = False,
 ) -> None:
-    """Score predictions that were made elsewhere; the rows of the report say `external`."""
+    """Score predictions that were made elsewhere; the rows of the report say `external`.
+
+    task (ID_OR_YAML): The task that was answered.
+    predictions (FILE): JSON Lines, one object a test document.
+    model (NAME): Name of the system.
+    seed: Tells several runs of one system apart.
+    documents: Write the documents to answer here.
+    force: Replace stored predictions of this name and seed.
+    gate: Score the task's baselines first.
+    """
     if documents is not None:
         if predictions is not None or model is not None:
             raise UsageError(
@@ -66,9 +59,8 @@ def score(
         loaded = load_task(task)
         check_agreement(loaded, include_agreement)
         data = load_data(loaded, data_dir)
-        write_output(
-            documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test))
-        )
+        lines = documents_for_prediction(data.test)
+        write_output(documents, "".join(f"{line}\n" for line in lines))
         typer.echo(f"{len(data.test)} test documents: {documents}", err=as_json)
         return
     if predictions is None or model is None:
@@ -91,7 +83,7 @@ def score(
     )
     if not as_json:
         print_results([result])
-    answer(as_json, [result.as_json()], end_of_run([result], results_dir))
+    answer(as_json, [result], end_of_run([result], results_dir))
 
 
 def rescore(
@@ -138,6 +130,5 @@ def _rescored_line(result: Rescored) -> str:
         if scores:
             line += f", {record.task.primary} {percent(scores.get(record.task.primary))}"
     if result.reason:
-        reason = f"{result.reason}; {result.hint}" if result.hint else result.reason
-        line += f" ({reason})"
+        line += f" ({'; '.join(filter(None, (result.reason, result.hint)))})"
     return line

@@ -21,51 +21,41 @@ Repository = Annotated[
 ]
 
 
-_EXPORTS = "model-card, eval-results, eval-yaml, every-eval-ever or bibtex."
-
 results = typer.Typer(
     help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True
 )
 
 
 def submit(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A model as the report names it, with conditions."),
-    ],
+    model: str,
     results_dir: StoredResults = "results",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to make (default: submissions/<model>).")
-    ] = None,
-    notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
+    out: Path | None = None,
+    notes: str = "",
     as_json: Json = False,
 ) -> None:
-    """Pack a model's runs of one set of conditions (records and predictions) as a submission."""
+    """Pack a model's runs of one set of conditions (records and predictions) as a submission.
+
+    model: A model as the report names it, with conditions.
+    out: Folder to make (default: submissions/<model>).
+    notes: A few words about the model.
+    """
     from biobench.submission.pack import submit as pack
     from biobench.submission.verify import examine
 
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
     number = len(submission.runs)
-    packed = f"{folder}: 1 run packed" if number == 1 else f"{folder}: {number} runs packed"
+    packed = f"{folder}: {number} {'run' if number == 1 else 'runs'} packed"
     answer(as_json, submission.as_json(), [packed, *_checks(submission)])
     if submission.state == "refused":
         raise typer.Exit(1)
 
 
 def verify_submission(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The submission's folder.")],
+    folder: Path,
     data_dir: DataDir = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", help="A results folder to compare with.")
-    ] = None,
-    write_statement: Annotated[
-        bool,
-        typer.Option(
-            "--write-statement",
-            help="Where all is scored again, say so in statements/ of --against.",
-        ),
-    ] = False,
+    against: Path | None = None,
+    write_statement: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check a submission and score it again, as CI does; exit 1 where it is refused or waits for a
@@ -73,20 +63,22 @@ def verify_submission(
 
     verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was
     not scored again.
+
+    folder (DIR): The submission's folder.
+    against: A results folder to compare with.
+    write_statement: Where all is scored again, say so in statements/ of --against.
     """
     from biobench.errors import UsageError
     from biobench.report.escape import plain
     from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
-    if not folder.is_dir():
-        raise UsageError(
-            f"'{plain(str(folder))}' is not a folder", hint="give the folder that `submit` wrote"
-        )
-    if against is not None and not against.is_dir():
-        raise UsageError(
-            f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder"
-        )
+    for path in (folder, against):
+        if path is not None and not path.is_dir():
+            raise UsageError(
+                f"'{plain(str(path))}' is not a folder",
+                hint="give the folder that `submit` wrote, and --against a results folder",
+            )
     if write_statement and against is None:
         raise UsageError(
             "--write-statement: no results folder is named", hint="add --against RESULTS"
@@ -109,8 +101,10 @@ def _checks(verification: Verification) -> list[str]:
         files.setdefault((check.code, check.grade, check.what), []).append(check.where)
     lines: list[str] = []
     for (code, grade, finding), named in files.items():
-        more = f" and {len(named) - 1} more" if len(named) > 1 else ""
-        lines.append(f"{code} {grade}: {plain(named[0])}{more}: {finding}")
+        place = plain(named[0])
+        if len(named) > 1:
+            place += f" and {len(named) - 1} more"
+        lines.append(f"{code} {grade}: {place}: {finding}")
     return lines
 
 
@@ -126,16 +120,19 @@ def pull(
     With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are
     kept.
     """
+    from biobench.runs.table import folder_option
     from biobench.submission import repository as remote
     from biobench.submission.git import without_password
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
-    option = "" if results_dir == "results" else f" --results-dir {results_dir}"
     lines = [f"{without_password(repository)} at {commit[:12]}: {len(pulled)} submissions"]
     for submission in pulled:
         line = f"  {submission.name}: {submission.outcome}"
-        lines.append(f"{line} ({submission.reason})" if submission.reason else line)
-    lines.append(f"Next: `biobench report{option}`, or `biobench compare` with your own model")
+        if submission.reason:
+            line += f" ({submission.reason})"
+        lines.append(line)
+    report = f"biobench report{folder_option(results_dir)}"
+    lines.append(f"Next: `{report}`, or `biobench compare` with your own model")
     rows = [submission._asdict() for submission in pulled]
     answer(as_json, [{"commit": commit, "submissions": rows}], lines)
     if any(submission.outcome == "refused" for submission in pulled):
@@ -145,14 +142,14 @@ def pull(
 @results.command()
 def push(
     repository: Repository,
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")
-    ],
+    folder: Path,
     as_json: Json = False,
 ) -> None:
     """Send a packed submission: a branch with one folder, and the text of the pull request.
 
     Sent again after a change it continues that branch.
+
+    folder (DIR): A submission that `biobench submit` packed.
     """
     from biobench.submission import repository as remote
 
@@ -162,20 +159,21 @@ def push(
 
 
 def export(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model as the report names it.")],
+    model: str,
     *,
-    format_: Annotated[str, typer.Option("--format", help=_EXPORTS)] = "model-card",
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="eval-results: the benchmark's hub dataset.")
-    ] = None,
-    push: Annotated[
-        str | None, typer.Option("--push", metavar="ORG/MODEL", help="Open a request on the hub.")
-    ] = None,
+    format_: str = "model-card",
+    dataset: str | None = None,
+    push: str | None = None,
     results_dir: StoredResults = "results",
     output: Output = None,
 ) -> None:
     """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks'
     BibTeX.
+
+    model: A model as the report names it.
+    format_: model-card, eval-results, eval-yaml, every-eval-ever or bibtex.
+    dataset: eval-results: the benchmark's hub dataset.
+    push (ORG/MODEL): Open a request on the hub.
     """
     from biobench.export.formats import export as run
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,29 +44,29 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     from biobench.data.catalog import list_tasks
     from biobench.data.status import status
 
-    columns = ("id", "data", "language", "type", "access", "version", "name")
     rows = []
     for task in list_tasks():
-        state = status(task, data_dir).state.replace("generated", "ready")
-        rows.append(
-            {name: state if name == "data" else getattr(task.spec, name) for name in columns}
-        )
-    lines = [columns, *(tuple(map(str, row.values())) for row in rows)]
+        row = {"id": task.id, "data": status(task, data_dir).state.replace("generated", "ready")}
+        for name in ("language", "type", "access", "version", "name"):
+            row[name] = getattr(task.spec, name)
+        rows.append(row)
+    lines = [tuple(rows[0]), *(tuple(map(str, row.values())) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     answer(as_json, rows, ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
 
 
 @tasks.command()
 def show(
-    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    task: str,
     data_dir: DataDir = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Protocol, deviations, notes and all counts too.")
-    ] = False,
+    full: bool = False,
     as_json: Json = False,
 ) -> None:
     """Describe a task: what it is, labels, licence, citation, and samples where the data is
     available.
+
+    task (ID_OR_YAML): Id, or a YAML file.
+    full: Protocol, deviations, notes and all counts too.
     """
     import yaml
 
@@ -74,14 +74,14 @@ def show(
     from biobench.data.describe import describe
 
     described = describe(load_task(task), data_dir)
-    shown = _overview(described)
+    overview = _overview(described)
     if full:
-        shown = described | {"deviations": described["deviations"] or "none known"}
-    shown = {name: value for name, value in shown.items() if value not in (None, [], {}, "")}
+        overview = described | {"deviations": described["deviations"] or "none known"}
+    overview = {name: value for name, value in overview.items() if value not in (None, [], {}, "")}
     answer(
         as_json,
         described,
-        [yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120).rstrip()],
+        [yaml.safe_dump(overview, sort_keys=False, allow_unicode=True, width=120).rstrip()],
     )
     if not (full or as_json):
         typer.echo("--full shows protocol, deviations, notes and counts too.", err=True)
@@ -91,22 +91,24 @@ def _overview(described: dict[str, Any]) -> dict[str, Any]:
     """What fits on a screen: the task, its labels, how many documents, where its data stands, and
     samples in a line each.
     """
+    from biobench.core.text import listed
+
     data, labels = described["data"], described["labels"]
-    shown = {name: described[name] for name in _OVERVIEW}
+    overview = {name: described[name] for name in _OVERVIEW}
     if isinstance(labels, list | tuple):
-        shown["labels"] = ", ".join(labels[:MOST_LABELS])
-        if len(labels) > MOST_LABELS:
-            shown["labels"] += f" and {len(labels) - MOST_LABELS} more"
+        overview["labels"] = listed(labels, MOST_LABELS)
     counts = described.get("counts", described["declared_counts"])
     sizes = [f"{split} {numbers['documents']}" for split, numbers in counts.items()]
-    shown["documents"] = ", ".join(sizes)
-    shown["metric"] = ", ".join(f"{role} {name}" for role, name in described["metric"].items())
-    shown["data"] = f"{data['state']}; `biobench data status {described['id']} --steps` says more"
+    overview["documents"] = ", ".join(sizes)
+    overview["metric"] = ", ".join(f"{role} {name}" for role, name in described["metric"].items())
+    overview["data"] = (
+        f"{data['state']}; `biobench data status {described['id']} --steps` says more"
+    )
     if "folder" in data:
-        shown["data"] = f"{data['state']} in {data['folder']}"
-    shown["count_problems"] = described.get("count_problems")
-    shown["samples"] = [_sample_line(each) for each in described["samples"]]
-    return shown
+        overview["data"] = f"{data['state']} in {data['folder']}"
+    overview["count_problems"] = described.get("count_problems")
+    overview["samples"] = [_sample_line(each) for each in described["samples"]]
+    return overview
 
 
 def _sample_line(sample: dict[str, Any]) -> str:
@@ -122,25 +124,20 @@ def _sample_line(sample: dict[str, Any]) -> str:
 @tasks.command()
 def validate(
     context: typer.Context,
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")
-    ],
+    paths: list[Path],
     data_dir: DataDir = None,
-    recount: Annotated[
-        bool, typer.Option("--recount", help="Write the data's counts and findings.")
-    ] = False,
+    recount: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
 
     Missing data is wrong for a spec that is named itself with --data-dir; of a folder of specs it
     is shown.
+
+    paths (PATH...): YAML files, or folders of them.
+    recount: Write the data's counts and findings.
     """
-    files = []
-    for path in paths:
-        files += sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
-    if not files:
-        raise UsageError("no YAML file to validate", hint="give a spec or a folder of specs")
+    files = _spec_files(paths)
     source = context.get_parameter_source("data_dir")
     explicit = source is not None and source.name == "COMMANDLINE"
     rows = []
@@ -156,6 +153,20 @@ def validate(
             _print_valid(row)
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
+
+
+def _spec_files(paths: Sequence[Path]) -> list[Path]:
+    """The files themselves, and those below folders. Raises UsageError for a path without any."""
+    files: list[Path] = []
+    for path in paths:
+        specs = [path]
+        if path.is_dir():
+            specs = sorted(path.rglob("*.yaml"))
+        if not specs or not specs[0].exists():
+            hint = "give a spec or a folder of specs"
+            raise UsageError(f"{path}: no YAML file is there", hint=hint)
+        files += specs
+    return files
 
 
 def _validated(
@@ -216,36 +227,33 @@ def schema() -> None:
 
 @tasks.command()
 def new(
-    data: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="A data file, its folder, or hub:ORG/NAME[:CONFIG]."),
-    ],
-    task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
-    text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", help="Column or field of the label.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option("--group", help="Column of what belongs together (a patient).")
-    ] = None,
-    clinical: Annotated[
-        bool, typer.Option("--clinical", help="The texts are patients': access needs an agreement.")
-    ] = False,
-    language: Annotated[str, typer.Option("--language", help="ISO 639-1 code.")] = "en",
-    separator: Annotated[
-        str | None, typer.Option("--separator", help="What parts several labels of a cell.")
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option("--revision", help="Branch, tag or commit of a hub:... data set.")
-    ] = None,
+    data: str,
+    task_id: Annotated[str, typer.Option("--id")],
+    text: str | None = None,
+    label: str | None = None,
+    group: str | None = None,
+    clinical: bool = False,
+    language: str = "en",
+    separator: str | None = None,
+    revision: str | None = None,
     data_dir: DataDir = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="Default: ID.yaml.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o")] = None,
+    force: bool = False,
 ) -> None:
     """Scaffold a spec from a data file, a folder or a data set of the hub: format, labels, counts
     and findings are read from it.
+
+    data: A data file, its folder, or hub:ORG/NAME[:CONFIG].
+    task_id: Id of the new task.
+    text: Column or field of the text.
+    label: Column or field of the label.
+    group: Column of what belongs together (a patient).
+    clinical: The texts are patients': access needs an agreement.
+    language: ISO 639-1 code.
+    separator: What parts several labels of a cell.
+    revision: Branch, tag or commit of a hub:... data set.
+    output: Default: ID.yaml.
+    force: Overwrite an existing file.
     """
     from biobench.data.hub import PREFIX
     from biobench.data.scaffold import scaffold, scaffold_named
@@ -255,11 +263,8 @@ def new(
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    options: dict[str, Any] = {
-        "language": language,
-        "wanted": Wanted(text, label, group, separator),
-        "clinical": clinical,
-    }
+    wanted = Wanted(text, label, group, separator)
+    options: dict[str, Any] = {"language": language, "wanted": wanted, "clinical": clinical}
     if data.startswith(PREFIX):
         draft = scaffold_named(data, task_id, revision, data_dir, **options)
     elif revision is None and data_dir is None:
@@ -270,14 +275,15 @@ def new(
     write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir
-    below = folder.relative_to(here) if folder.is_relative_to(here) else folder
-    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(below)])
-    typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
+    if folder.is_relative_to(here):
+        folder = folder.relative_to(here)
+    command = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(folder)])
+    typer.echo(f"{target}: written; fill in what it leaves open, then `{command}`")
 
 
 @tasks.command()
 def gate(
-    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    task: str,
     *,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
@@ -287,6 +293,8 @@ def gate(
 ) -> None:
     """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the
     gate fails.
+
+    task (ID_OR_YAML): Id, or a YAML file.
     """
     from biobench.baselines import gate as judge
     from biobench.data.catalog import load_task
@@ -308,26 +316,26 @@ def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
     """
     from biobench.schema.kind import get_metric
 
-    first = verdict.policies[0].scores
-    shown = [name for name in _SCORES if name in first] or list(first)
+    scores = verdict.policies[0].scores
+    names = [name for name in _SCORES if name in scores] or list(scores)
 
     def cell(name: str, value: float) -> str:
         return f"{value:.3f}" if get_metric(name).falls else percent(value)
 
     rows = [
-        (policy.name, *(cell(name, policy.scores[name]) for name in shown))
+        (policy.name, *(cell(name, policy.scores[name]) for name in names))
         for policy in verdict.policies
     ]
     yield table(
-        ("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows
+        ("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in names)), rows
     )
     for check in verdict.checks:
-        yield f"{'NO ' if not check.passed else '(!)' if check.flagged else 'ok '} {check.words}"
-    message = (
-        f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
-    )
+        mark = "(!)" if check.flagged else "ok "
+        yield f"{mark if check.passed else 'NO '} {check.words}"
+    message = "passes" if verdict.passed else "FAILS"
     yield (
-        f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
+        f"{verdict.task} {message} its gate ({_EXPECTS[verdict.expect]}): "
+        f"{len(verdict.checks) - len(verdict.reasons)} of "
         f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} "
         f"test documents, "
         f"{verdict.seconds:.1f} s"

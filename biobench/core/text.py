@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +21,12 @@ def first_line(error: object, limit: int | None = None) -> str:
     is empty.
     """
     return (str(error).strip() or type(error).__name__).splitlines()[0][:limit]
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    line = ", ".join(names[:most])
+    return line if len(names) <= most else f"{line} and {len(names) - most} more"
 
 
 def folded(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -148,11 +149,12 @@ def _unknown_model(name: str, results: Results) -> UsageError:
         models.update(names_of(group))
     for value in results.published:
         models.update(names_of(value))
-    hint = suggest(
-        name,
-        [plain(model) for model in sorted(models)],
-        otherwise="`biobench report` shows the models that have results",
-    )
+    own = sorted({plain(group.model) for group in results.groups})
+    otherwise = "`biobench report` shows the models that have results"
+    if own:
+        nearest = difflib.get_close_matches(plain(name), own, n=10, cutoff=0.0)
+        otherwise = f"of {len(own)} models with runs the nearest: {', '.join(nearest)}"
+    hint = suggest(name, [plain(model) for model in sorted(models)], otherwise=otherwise)
     return UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biobench.core.files import make_folder
 from biobench.runs.options import RunRequest, with_arguments_of
-from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.plan import RunPlan, make_plan, unstored
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.runs.table import RunResults
 from biobench.schema.baseline import ORDER, BaselineRecord
@@ -35,12 +35,11 @@ def run(call: _Call) -> RunResults:
     BioBenchError when the input is wrong, and DataUnavailableError where a task of `tasks` has no
     data; a failed run is a result, not an exception.
     """
-    request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
     reporter = call.reporter or Reporter()
-    plan = make_plan(request, reporter)
+    plan = make_plan(replace(call, reporter=None), reporter)
     for line in plan.remarks():
         logging.getLogger("biobench").warning(line)
     return run_plan(plan, reporter)
@@ -79,11 +78,10 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
 def _unavailable(plan: RunPlan) -> Iterator[RunResult]:
     """A line for each model and task without data."""
     for checkpoint in plan.checkpoints:
-        for entry in plan.tasks:
-            if entry.unavailable is not None:
-                reason = f"{entry.unavailable}; {entry.unavailable.hint}"
-                line = entry.result(plan.request, checkpoint, "unavailable", reason)
-                yield plan.told_apart(line)
+        for task, error in plan.unavailable:
+            reason = f"{error}; {error.hint}"
+            line = unstored(task, plan.request, checkpoint, "unavailable", reason)
+            yield plan.told_apart(line)
 
 
 def _planned(plan: RunPlan) -> list[RunResult]:
@@ -95,11 +93,7 @@ def _planned(plan: RunPlan) -> list[RunResult]:
     for item in plan.items:
         record = None if request.force else store.get(item.task.id, item.key)
         if record is not None:
-            lines.append(
-                of_record(
-                    record, "skipped", str(store.path_of(record)), "the same run is stored already"
-                )
-            )
+            lines.append(of_record(store, record, "skipped", "the same run is stored already"))
             continue
         begun = not request.force and store.is_begun(item.task.id, item.key)
         seconds = pace.seconds(item)
@@ -122,14 +116,14 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         make_folder(Path(plan.request.keep_model), KEEPING)  # refused before anything is trained
     if waiting:
         reporter.stage("loading the training engine")
-    from biobench.runs.estimate import Pace, longest_first
+    from biobench.runs.estimate import longest_first
     from biobench.runs.execute import RunContext, execute
 
-    context, made, pace = RunContext(plan), {}, Pace(plan)
+    context, made = RunContext(plan), {}
     if plan.request.executor == "ray" and waiting:
         from biobench.runs.ray import run_on_ray
 
-        made = run_on_ray(context, longest_first(waiting, pace), reporter)
+        made = run_on_ray(context, longest_first(waiting), reporter)
     elif waiting:
         from biobench.runs.workers import run_workers, worker_count
 
@@ -137,7 +131,7 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         if workers > 1:
             made = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
     order = {item.key: position for position, item in enumerate(plan.items)}
-    ended = execute(context, longest_first(plan.items, pace), reporter, made)
+    ended = execute(context, longest_first(plan.items), reporter, made)
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from statistics import median
 
 from biobench.models.loading import load_tokenizer
@@ -55,42 +56,37 @@ class Pace:
         return None
 
 
-def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
+def longest_first(items: Sequence[Item]) -> list[Item]:
     """The order in which processes claim runs: the longest first, so that short ones fill the
     devices at the end.
 
     Workers that claim one by one in this order end at most a third later than the best packing
-    could (Graham 1969). Runs of one checkpoint and task stay together, as these are loaded and
-    encoded once.
+    could (Graham 1969). Length is characters times parameters: what is measured would come from
+    other devices. Runs of one checkpoint and task stay together, as these are loaded and encoded
+    once.
     """
-    groups: dict[tuple[str, str, int], list[Item]] = {}
+    groups: dict[tuple[str, str, int], list[Item]] = defaultdict(list)
     for item in items:
-        groups.setdefault(item.group, []).append(item)
-    typical = median(pace.rates.get(()) or [1.0])
+        groups[item.group].append(item)
 
-    def cost(members: list[Item]) -> float:
-        item = members[0]
-        seconds = pace.seconds(item)
-        if seconds is None:
-            seconds = typical * characters(item) * (item.checkpoint.parameters or 1)
-        return seconds
+    def work(members: list[Item]) -> float:
+        return characters(members[0]) * (members[0].checkpoint.parameters or 1)
 
-    return [item for members in sorted(groups.values(), key=cost, reverse=True) for item in members]
+    ordered = sorted(groups.values(), key=work, reverse=True)
+    return list(chain.from_iterable(ordered))
 
 
 def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
     """Epochs, batch size, most steps, trials and training documents of what a run of the item
     trains.
     """
-    data, spec = item.task.data, item.task.loaded.spec
-    recipe, probe = spec.training, spec.probe
-    assert data is not None
-    documents = max(1, round(len(data.train) * recipe.train_fraction))
+    recipe, probe = item.task.spec.training, item.task.spec.probe
+    documents = max(1, round(len(item.task.data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
         documents = min(documents, recipe.train_documents)
     if item.track == READY:
         return 0, 1, None, 0, documents
-    if item.track != "frozen" and recipe.encoder == "trained":
+    if not item.is_frozen:
         trials = len(recipe.grid) if item.track == "tuned" else 1
         return recipe.epochs or 1, recipe.batch_size, recipe.max_steps, trials, documents
     if probe is None or not probe.trained:
@@ -114,8 +110,7 @@ def characters(item: Item) -> float:
     An encoder that is not trained reads every document once.
     """
     data, read = item.task.data, item.task.characters
-    assert data is not None
-    if item.track == "frozen" or item.task.loaded.spec.training.encoder == "frozen":
+    if item.is_frozen:
         return max(1.0, float(sum(read.values())))
     if item.track == READY:
         return max(1.0, float(read["test"]))
@@ -134,7 +129,6 @@ def tokens_read(items: Sequence[Item]) -> dict[str, int]:
     """
     tokens, rates, loaded = {}, dict[tuple[str, str, int], float](), ""
     for item in items:
-        assert item.task.data is not None
         train = item.task.data.train
         if item.group not in rates:
             if loaded != item.checkpoint.hash:

@@ -54,7 +54,6 @@ class RunContext:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.store = Store(plan.request.results_dir)
-        self._gated: set[str] = set()
         self._loaded: LoadedEncoder | None = None
         self._prepared: tuple[tuple[str, str, int], Prepared] | None = None
 
@@ -68,11 +67,10 @@ class RunContext:
 
     def prepared(self, item: Item, step: Progress) -> Prepared:
         """The item's task encoded for its checkpoint, once for all seeds. Raises ModelError."""
-        assert item.task.data is not None
         if self._prepared is None or self._prepared[0] != item.group:
             step(0, 0, "encoding texts")
             self._prepared = None
-            spec, tokenizer = item.task.loaded.spec, load_tokenizer(item.checkpoint)
+            spec, tokenizer = item.task.spec, load_tokenizer(item.checkpoint)
             size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
             self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size)
         return self._prepared[1]
@@ -82,18 +80,16 @@ class RunContext:
         StoreError.
         """
         request = self.plan.request
-        if not request.gate or request.no_test or task_id in self._gated:
+        if not request.gate or request.no_test:
             return
         from biobench.baselines import ensure
 
         # the verdict looks at the first of several splits, and always at all documents
-        entry = next(e for e in self.plan.tasks if e.id == task_id and e.data is not None)
-        assert entry.data is not None
+        entry = next(e for e in self.plan.tasks if e.id == task_id)
         read_whole = None
         if request.limit is not None:
             read_whole = partial(load_data, entry.loaded, request.data_dir)
         ensure(entry.loaded, entry.data, request.results_dir, full=read_whole)
-        self._gated.add(task_id)
 
 
 def execute(
@@ -106,7 +102,7 @@ def execute(
 ) -> Iterator[RunResult]:
     """Make these runs of the context's plan; yields one result a run, as each ends.
 
-    known: results by key of workers, which the reporter has heard of. aloud: say that runs of other
+    made: results by key of workers, which the reporter has heard of. aloud: say that runs of other
     processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
     made = made or {}
@@ -138,24 +134,20 @@ def execute(
 
 
 def _wait(items: Sequence[Item], store: Store, next_line: float) -> float:
-    """Wait a little for these runs; when the next line on them is due, in monotonic seconds."""
+    """Wait a little for these runs, and say where the first is; when the next line is due, in
+    monotonic seconds.
+    """
     if time.monotonic() >= next_line:
         next_line = time.monotonic() + QUIET
-        logging.getLogger("biobench").warning(_waiting_for(items, store))
+        item = items[0]
+        runs = f"waiting for runs of other processes ({len(items)})"
+        line = f"{runs}: {item.task.id}, seed {item.seed}"
+        beat = read_heartbeat(store.heartbeat_path(item.task.id, item.key))
+        if beat is not None:
+            line += f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
+        logging.getLogger("biobench").warning(line)
     time.sleep(_POLL_SECONDS)
     return next_line
-
-
-def _waiting_for(items: Sequence[Item], store: Store) -> str:
-    """How many runs other processes are making, and where the first of them is."""
-    runs, item = "a run that another process makes", items[0]
-    if len(items) > 1:
-        runs = f"{len(items)} runs that other processes make"
-    line = f"waiting for {runs}: {item.task.id}, seed {item.seed}"
-    beat = read_heartbeat(store.heartbeat_path(item.task.id, item.key))
-    if beat is not None:
-        line += f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
-    return line
 
 
 def _stored(item: Item, context: RunContext) -> RunResult | None:
@@ -165,17 +157,15 @@ def _stored(item: Item, context: RunContext) -> RunResult | None:
     is_of_this_command = store.command_of(item.task.id, item.key) == plan.request.started
     if record is None or (plan.request.force and not is_of_this_command):
         return None
-    reason = (
-        "another process made it meanwhile"
-        if is_of_this_command
-        else "the same run is stored already"
-    )
+    reason = "the same run is stored already"
+    if is_of_this_command:
+        reason = "another process made it meanwhile"
     if record.model.id != item.checkpoint.id:
         reason += f", under the name '{record.model.id}'"
     folder = plan.request.keep_model
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
-    return of_record(record, "skipped", str(store.path_of(record)), reason=reason)
+    return of_record(store, record, "skipped", reason)
 
 
 def _one(
@@ -215,31 +205,20 @@ def _one(
 def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunResult:
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
-    keep = None
+    quiet, keep = item.task.spec.access == "agreement", None
     # what a run learns from text under an agreement stays in the data's folder
-    if item.task.loaded.spec.access != "agreement":
-        path, every = store.state_path(item.task.id, item.key), request.save_every
-        seconds = EVERY_SECONDS if every is None else every
+    if not quiet:
         keep = Savepoint(
-            path, plan.device, every=seconds, command=request.started, anew=request.force
+            store.state_path(item.task.id, item.key),
+            plan.device,
+            every=EVERY_SECONDS if request.save_every is None else request.save_every,
+            command=request.started,
+            anew=request.force,
         )
     stopped = True  # only a run that was stopped is to be resumed
     try:
         reset_peak_memory(plan.device)
-        if item.ready is None:
-            loaded = context.encoder(item.checkpoint, step)
-            prepared, parameters = context.prepared(item, step), loaded.parameters
-            check_unchanged(item.checkpoint)
-            train = tuned if request.track == "tuned" else finetune
-            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
-        else:
-            prepared = context.prepared(item, step)
-            head, matched = item.ready.head, item.ready.matched
-            network = load_ready(item.checkpoint, head, prepared, matched, plan.device)
-            parameters = sum(weights.numel() for weights in network.encoder.parameters())
-            check_unchanged(item.checkpoint)
-            lenient = item.ready.never_begins
-            outcome = answer(network, prepared, item.task.precision, step, lenient=lenient)
+        prepared, parameters, outcome = _outcome(item, context, step, keep)
         wall = outcome.earlier_seconds + time.perf_counter() - began
         record = _record(item, plan, parameters, prepared, outcome, wall)
         record = scored(record, prepared.test.documents, outcome.predictions, prepared.parts)
@@ -247,7 +226,7 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         stored = store.save(record, prepared.test.documents, outcome.predictions, claim)
         store.note_command(item.task.id, item.key, request.started)
         stopped = False
-        return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
+        return replace(of_record(store, stored, "done"), model_folder=model)
     except (TrainingError, ModelError) as error:
         stopped = False
         return item.result(request, "failed", f"{error}; {error.hint}")
@@ -255,12 +234,32 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         raise
     except _BROKEN as error:
         stopped = False
-        quiet = item.task.loaded.spec.access == "agreement"
         return item.result(request, "failed", _why_broken(error, quiet=quiet))
     finally:
         if keep is not None and not stopped:
             keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
+
+
+def _outcome(
+    item: Item, context: RunContext, step: Progress, keep: Savepoint | None
+) -> tuple[Prepared, int, Outcome]:
+    """The encoded task, the encoder's parameters, and what training, or the checkpoint's own head,
+    answers.
+    """
+    precision = item.task.precision
+    if item.ready is None:
+        loaded, prepared = context.encoder(item.checkpoint, step), context.prepared(item, step)
+        check_unchanged(item.checkpoint)
+        train = tuned if item.track == "tuned" else finetune
+        outcome = train(loaded, prepared, item.seed, precision, step, keep)
+        return prepared, loaded.parameters, outcome
+    prepared, ready = context.prepared(item, step), item.ready
+    device = context.plan.device
+    network = load_ready(item.checkpoint, ready.head, prepared, ready.matched, device)
+    check_unchanged(item.checkpoint)
+    outcome = answer(network, prepared, precision, step, lenient=ready.never_begins)
+    return prepared, sum(weights.numel() for weights in network.encoder.parameters()), outcome
 
 
 _BROKEN = (
@@ -322,7 +321,7 @@ def _record(
             fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train)
         )
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
-    model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.loaded.spec))
+    model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.spec))
     if item.ready is not None and item.ready.note:
         model = model.model_copy(update={"notes": (*model.notes, item.ready.note)})
     return RunRecord(
@@ -332,7 +331,7 @@ def _record(
         label_map={} if item.ready is None else dict(item.ready.matched),
         seed=item.seed,
         resampling=resampling,
-        split="validation" if request.no_test else "test",
+        split=request.split,
         track=request.track,
         limit=request.limit,
         train_documents=len(prepared.train.documents),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from operator import attrgetter
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask, load_task
@@ -29,11 +30,11 @@ def score_external(
     task_name: str,
     model: str,
     *,
-    seed: int = 0,
-    data_dir: str | None = None,
-    results_dir: str = "results",
-    force: bool = False,
-    gate: bool = True,
+    seed: int,
+    data_dir: str | None,
+    results_dir: str,
+    force: bool,
+    gate: bool,
 ) -> RunResult:
     """Read, check, score and store; `skipped` where the same predictions are stored already.
 
@@ -44,9 +45,7 @@ def score_external(
     if not re.fullmatch(r"\S(.{0,198}\S)?", model) or not model.isprintable():
         raise UsageError("--model is no name", hint="name it in one line of at most 200 characters")
     if not predictions.is_file():
-        raise UsageError(
-            f"--predictions: there is no file '{predictions}'", hint="give a file of JSON Lines"
-        )
+        raise UsageError(f"there is no file '{predictions}'", hint="give a file of JSON Lines")
     task = load_task(task_name)
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
@@ -65,30 +64,23 @@ def score_external(
     stored = store.get(task.id, record.key)
     if stored is not None and not force:
         if _same(store, stored, data, answers):
-            return of_record(
-                stored,
-                "skipped",
-                str(store.path_of(stored)),
-                "the same predictions are stored already",
-            )
+            reason = "the same predictions are stored already"
+            return of_record(store, stored, "skipped", reason)
         raise UsageError(
             f"other predictions of '{model}' on {task.id}, seed {seed}, are stored",
             hint="name another --model, another --seed for another run of the system, or replace "
             "them with --force",
         )
     saved = store.save(record, data.test, answers)
-    return of_record(saved, "done", str(store.path_of(saved)))
+    return of_record(store, saved, "done")
 
 
 def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Prediction]) -> bool:
-    _, earlier = store.load_predictions(record, data.test)
-    if record.redacted:
-        return scored(record, *store.load_predictions(record, data.test)) == scored(
-            record, data.test, predictions
-        )
-    return sorted(earlier, key=lambda p: p.document) == sorted(
-        predictions, key=lambda p: p.document
-    )
+    documents, earlier = store.load_predictions(record, data.test)
+    if record.redacted:  # documents have other names there
+        return scored(record, documents, earlier) == scored(record, data.test, predictions)
+    by_document = attrgetter("document")
+    return sorted(earlier, key=by_document) == sorted(predictions, key=by_document)
 
 
 def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecord:

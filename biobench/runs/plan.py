@@ -52,29 +52,29 @@ class Item:
         """What the item shares with the task's other seeds: checkpoint, task and split."""
         return self.checkpoint.hash, self.task.hash, self.task.loaded.fold
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the encoder is not trained."""
+        return self.track == "frozen" or self.task.spec.training.encoder == "frozen"
+
     def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
         """The line of a run that is planned, failed, or made elsewhere."""
-        line = self.task.result(
-            request,
-            self.checkpoint,
-            status,
-            None if reason is None else " ".join(reason.split()),
-        )
-        return replace(line, seed=self.seed, key=self.key)
+        line = unstored(self.task.loaded, request, self.checkpoint, status, reason)
+        fold = None if self.task.resampled is None else self.task.loaded.fold
+        return replace(line, seed=self.seed, key=self.key, fold=fold)
 
 
 @dataclass
 class TaskEntry:
-    """A task with its data, or with the reason why there is none.
+    """A task with its data.
 
     resampled: where it has several splits; there is an entry for each. precision: resolved last, as
     it needs torch.
     """
 
     loaded: LoadedTask
-    data: TaskData | None
-    unavailable: DataUnavailableError | None = None
-    hash: str = ""
+    data: TaskData
+    hash: str
     resampled: SplitFoldFiles | None = None
     precision: Precision = "fp32"
 
@@ -83,48 +83,58 @@ class TaskEntry:
         """The task's id."""
         return self.loaded.id
 
-    def result(
-        self, request: RunRequest, checkpoint: Checkpoint, status: Status, reason: str | None
-    ) -> RunResult:
-        """The line of a task without a stored run."""
-        spec = self.loaded.spec
-        return RunResult(
-            model=checkpoint.id,
-            weights=checkpoint.hash,
-            task=self.id,
-            task_version=spec.version,
-            seed=None,
-            status=status,
-            reason=reason,
-            primary=spec.metric.primary,
-            paper=spec.metric.paper,
-            split="validation" if request.no_test else "test",
-            track=request.track,
-            limit=request.limit,
-            fold=None if self.resampled is None else self.loaded.fold,
-            overrides=self.loaded.overrides,
-        )
+    @property
+    def spec(self) -> TaskSpec:
+        """The task's declaration."""
+        return self.loaded.spec
 
     @cached_property
     def characters(self) -> dict[str, int]:
         """Of the documents of each split."""
-        assert self.data is not None
         return {
             split: sum(len(d.reading) for d in documents)
             for split, documents in self.data.documents.items()
         }
 
 
+def unstored(
+    task: LoadedTask,
+    request: RunRequest,
+    checkpoint: Checkpoint,
+    status: Status,
+    reason: str | None,
+) -> RunResult:
+    """The line of a task without a stored run."""
+    spec = task.spec
+    return RunResult(
+        model=checkpoint.id,
+        weights=checkpoint.hash,
+        task=task.id,
+        task_version=spec.version,
+        seed=None,
+        status=status,
+        reason=None if reason is None else " ".join(reason.split()),
+        primary=spec.metric.primary,
+        paper=spec.metric.paper,
+        split=request.split,
+        track=request.track,
+        limit=request.limit,
+        overrides=task.overrides,
+    )
+
+
 @dataclass
 class RunPlan:
-    """All items in the order of the request, and the tasks without data.
+    """All items in the order of the request.
 
-    skipped: a line for each task of the suite that cannot be run.
+    unavailable: tasks without data, with the reason. skipped: a line for each task of the suite
+    that cannot be run.
     """
 
     request: RunRequest
     device: torch.device
     tasks: list[TaskEntry]
+    unavailable: list[tuple[LoadedTask, DataUnavailableError]]
     checkpoints: list[Checkpoint]
     items: list[Item]
     skipped: list[str]
@@ -141,7 +151,8 @@ class RunPlan:
         for name, by_weights in folders.items():
             if len(by_weights) > 1:
                 for number, (weights, folder) in enumerate(by_weights.items(), start=1):
-                    aliases[weights] = name if number == 1 else f"{name} ({number})", folder
+                    alias = name if number == 1 else f"{name} ({number})"
+                    aliases[weights] = alias, folder
         return aliases
 
     def name_of(self, item: Item) -> RunName:
@@ -162,30 +173,24 @@ class RunPlan:
         store = Store(self.request.results_dir)
         return [i for i in self.items if self.request.force or store.get(i.task.id, i.key) is None]
 
-    def contradictions(self) -> list[str]:
-        """Which tasks' data are not what their specs count, or no known release, a line each."""
-        lines: dict[str, None] = {}
-        for entry in self.tasks:
-            if entry.data is not None:
-                for problem in _contradictions(entry.loaded, entry.data):
-                    lines[f"warning: {entry.id}: {problem}"] = None
-        return list(lines)
-
     def remarks(self) -> list[str]:
         """What a user must know before the runs begin, a line each: tasks that are left out, data
         that contradict their specs, and how the checkpoints are read.
         """
-        lines = [*self.skipped, *self.contradictions()]
+        lines = list(self.skipped)
+        for entry in self.tasks:
+            for problem in _contradictions(entry.loaded, entry.data):
+                lines.append(f"warning: {entry.id}: {problem}")
         for checkpoint in self.checkpoints:
             if checkpoint.reading is not None:
                 lines += [f"note: {checkpoint.id}: {note}" for note in checkpoint.reading.notes]
-        return lines
+        return list(dict.fromkeys(lines))
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
         stored = {}
         for entry in self.tasks:
-            if entry.data is not None and not entry.loaded.fold:
+            if not entry.loaded.fold:
                 verdict = find_baseline(
                     self.request.results_dir, entry.id, entry.hash, entry.data.hash
                 )
@@ -210,28 +215,31 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
         from biobench.core.machine import resolve_device
 
         resolve_device(request.device)  # refused before the data are read
-    entries = []
+    entries: list[TaskEntry] = []
+    unavailable = []
     for task in tasks:
         reporter.stage(f"reading {task.id}")
-        entries += _entries(task, request)
+        try:
+            entries += _entries(task, request)
+        except DataUnavailableError as error:
+            if request.strict:
+                raise
+            unavailable.append((task, error))
     from biobench.core.machine import resolve_device, resolve_precision
 
     device = resolve_device(request.device)
     for entry in entries:
-        entry.precision = resolve_precision(entry.loaded.spec.training.precision, device)
+        entry.precision = resolve_precision(entry.spec.training.precision, device)
     heads: Heads | None = None
     if request.track == READY:
-        at_hand = [(entry.loaded, entry.data) for entry in entries if entry.data is not None]
+        at_hand = [(entry.loaded, entry.data) for entry in entries]
         heads, lines = match_heads(checkpoints, at_hand, request)
         skipped = [*skipped, *lines]
-    items = [
-        item
-        for checkpoint in checkpoints
-        for entry in entries
-        if entry.data is not None
-        for item in _items(checkpoint, entry, request, heads)
-    ]
-    return RunPlan(request, device, entries, checkpoints, items, skipped)
+    items: list[Item] = []
+    for checkpoint in checkpoints:
+        for entry in entries:
+            items += _items(checkpoint, entry, request, heads)
+    return RunPlan(request, device, entries, unavailable, checkpoints, items, skipped)
 
 
 def _items(
@@ -251,32 +259,29 @@ def _items(
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
-    """The task with its data: once, or where it has several splits once for each."""
+    """The task with its data: once, or where it has several splits once for each. Raises
+    DataUnavailableError.
+    """
     folder = Path(request.data_dir) if request.data_dir else None
-    try:
-        folds = load_folds(task, folder, request.limit)
-    except DataUnavailableError as error:
-        if request.strict:
-            raise
-        return [TaskEntry(task, None, unavailable=error)]
+    folds = load_folds(task, folder, request.limit)
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]
-    every = [
-        _entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)
-    ]
+    by_seed = {}
+    for fold, data in enumerate(folds):
+        split = replace(task, fold=fold)
+        by_seed[resampled.seed + fold] = _entry(split, data, request, resampled)
     if request.seeds is None:
-        return every
+        return list(by_seed.values())
     seeds = seeds_of(task, request)
-    split_seeds = range(resampled.seed, resampled.seed + resampled.fold_files)
     for seed in seeds:
-        if seed not in split_seeds:
+        if seed not in by_seed:
             raise UsageError(
-                f"--seeds: {seed} names no split of {task.id}, whose {len(split_seeds)} splits "
-                f"have a seed each",
-                hint=f"leave --seeds out, or take some of {split_seeds[0]}-{split_seeds[-1]}",
+                f"--seeds: {seed} names no split of {task.id}, whose {len(by_seed)} splits have a "
+                f"seed each",
+                hint=f"leave --seeds out, or take some of {min(by_seed)}-{max(by_seed)}",
             )
-    return [entry for seed, entry in zip(split_seeds, every, strict=True) if seed in seeds]
+    return [by_seed[seed] for seed in seeds]
 
 
 def _entry(
@@ -297,8 +302,9 @@ def _entry(
 def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
     """In what the data are not those of the spec: the release, and the counts."""
     problem = release_problem(task, data.source, data.hash)
-    lines = [] if problem is None else [problem]
-    if counts := data.count_problems:
+    lines = list(filter(None, [problem]))
+    counts = data.count_problems
+    if counts:
         further = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
         lines.append(f"{counts[0]}{further}; scores are not comparable with others")
     return lines
@@ -344,9 +350,11 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     if request.track == READY:
         return [0]
     seeds = seeds_of(entry.loaded, request)
-    probe = entry.loaded.spec.probe if entry.loaded.spec.training.encoder == "frozen" else None
-    # where nothing is trained every seed gives the same answers
-    return seeds[:1] if request.seeds is None and probe is not None and not probe.trained else seeds
+    probe, encoder = entry.spec.probe, entry.spec.training.encoder
+    is_trained = encoder != "frozen" or probe is None or probe.trained
+    if request.seeds is None and not is_trained:
+        return seeds[:1]  # every seed would give the same answers
+    return seeds
 
 
 def _key(
@@ -354,10 +362,9 @@ def _key(
     entry: TaskEntry,
     seed: int,
     request: RunRequest,
-    ready: ReadyHead | None = None,
+    ready: ReadyHead | None,
 ) -> str:
-    assert entry.data is not None
-    spec = entry.loaded.spec
+    spec = entry.spec
     is_part = request.limit is not None or spec.training.train_fraction < 1
     protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(is_part) or {})
     if request.no_test:

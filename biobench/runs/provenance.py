@@ -37,6 +37,8 @@ _PACKAGES = (
     "seqeval",
     "flash-attn",
 )
+_DRIVER = r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s"
+"""Finds the version of the NVIDIA kernel module."""
 _N = 13
 """Words in a row that count as seen; a list made with a longer run excludes less."""
 
@@ -87,11 +89,6 @@ def device_name(device: torch.device | None) -> str:
     return name or platform.processor() or platform.machine()
 
 
-def _driver(version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
-    """Version of the NVIDIA kernel module."""
-    return _found(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version)
-
-
 def _found(pattern: str, file: Path) -> str | None:
     """What the pattern's group matches in a file of the system; None for no file or no match."""
     match = re.search(pattern, file.read_text(), re.MULTILINE) if file.exists() else None
@@ -110,7 +107,8 @@ def provenance(device: torch.device | None) -> Provenance:
 
         threads = torch.get_num_threads()
         if device.type == "cuda":
-            driver, memory = _driver(), int(torch.cuda.get_device_properties(device).total_memory)
+            driver = _found(_DRIVER, Path("/proc/driver/nvidia/version"))
+            memory = int(torch.cuda.get_device_properties(device).total_memory)
     return Provenance(
         biobench=__version__,
         commit=commit(),

@@ -96,13 +96,15 @@ def _joined(ray: Any) -> Iterator[None]:
         yield
         return
     address = os.environ.get("RAY_ADDRESS", "")
-    quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {}
+    if not address.startswith("ray://"):
+        options = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
     try:
-        ray.init(**({} if address.startswith("ray://") else quiet))
+        ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        named = f"RAY_ADDRESS={address}" if address else "RAY_ADDRESS is not set"
         raise ClusterError(
-            f"--executor ray: no cluster can be joined ({named}): {first_line(error)}",
+            f"--executor ray: no cluster at RAY_ADDRESS={address} can be joined: "
+            f"{first_line(error)}",
             hint="start one with `ray start --head`; the versions of Ray and Python must be the "
             "cluster's",
         ) from error
@@ -133,11 +135,12 @@ def _sweep(
 ) -> dict[str, RunResult]:
     """Hand all runs to Ray and hear of them until each has ended."""
     request, device, store = context.plan.request, context.plan.device.type, context.store
-    gpus = request.worker_gpus
+    gpus, at_once = request.worker_gpus, len(items)
     if gpus is None:
         gpus = float(device == "cuda")
+    if request.parallel != "auto":
+        at_once = int(request.parallel)
     cpus = cpus_of_a_run([node["Resources"] for node in ray.nodes() if node["Alive"]], gpus)
-    at_once = len(items) if request.parallel == "auto" else int(request.parallel)
     there = replace(
         request,
         parallel="1",
@@ -145,7 +148,7 @@ def _sweep(
         worker_gpus=None,
         device=device,
         results_dir=str(store.root.resolve()),
-        data_dir=None if request.data_dir is None else str(Path(request.data_dir).resolve()),
+        data_dir=request.data_dir and str(Path(request.data_dir).resolve()),
     )
     orders = Orders(there, os.getcwd(), token, cpus)
     task = ray.remote(make_one).options(
@@ -218,7 +221,7 @@ def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunRe
         store.update(stored)
         store.note_command(item.task.id, item.key, request.started)
         context.ask_gate(item.task.id)
-        return of_record(stored, "done", str(store.path_of(stored)))
+        return of_record(store, stored, "done")
     if result is not None and result.status == "failed":
         store.note_failure(item.task.id, item.key, request.started, result.reason or "")
     return result  # type: ignore[no-any-return]

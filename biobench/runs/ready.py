@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from biobench.core.text import listed
 from biobench.data.catalog import LoadedTask
 from biobench.errors import WITHHELD, SpecError, UsageError
 from biobench.kinds.base import get_kind
@@ -36,8 +37,8 @@ class ReadyHead:
         """How many labels are dropped, and which; empty where none is."""
         if not self.matched or not self.dropped:
             return ""
-        of_head = len(self.head.labels)
-        return f"{len(self.dropped)} of {of_head} labels are dropped: {_listed(self.dropped)}"
+        share = f"{len(self.dropped)} of {len(self.head.labels)} labels are dropped"
+        return f"{share}: {listed(self.dropped, _MOST_LISTED)}"
 
     @property
     def never_begins(self) -> bool:
@@ -164,16 +165,12 @@ def match_head(
         )
     matched = head.matched(outputs, names)
     if not set(matched.values()) - {"O"}:
-        hidden = spec.access == "agreement" and not isinstance(spec.labels, list)
+        labels = listed(data.labels, _MOST_LISTED)
+        if spec.access == "agreement" and not isinstance(spec.labels, list):
+            labels = WITHHELD
         raise UsageError(
             f"no label of the checkpoint stands for one of {task.id}: it has "
-            f"{_listed(head.labels)}; the task has {WITHHELD if hidden else _listed(data.labels)}",
+            f"{listed(head.labels, _MOST_LISTED)}; the task has {labels}",
             hint="--label-map FILE with lines MODEL_LABEL: TASK_LABEL",
         )
     return ReadyHead(head, matched)
-
-
-def _listed(labels: Sequence[str]) -> str:
-    """The first labels, and how many more there are."""
-    more = len(labels) - _MOST_LISTED
-    return ", ".join(labels[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

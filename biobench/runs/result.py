@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from biobench.schema.record import READY, RunRecord
+
+if TYPE_CHECKING:
+    from biobench.store import Store
 
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
@@ -21,7 +24,10 @@ class RunName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One line of the run's report. seconds: wall; scores: fractions (0-1)."""
+    """One line of the run's report; `run --json` prints these fields.
+
+    seconds: wall. scores: fractions (0-1).
+    """
 
     model: str
     task: str
@@ -75,15 +81,11 @@ class RunResult:
         """The score that is shown where one is: the published average, if the run has it."""
         return self.paper if self.paper in self.scores else self.primary
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain data with the field names of the public contract."""
-        return asdict(self)
-
 
 def of_record(
-    record: RunRecord, status: Status, predictions: str, reason: str | None = None
+    store: Store, record: RunRecord, status: Status, reason: str | None = None
 ) -> RunResult:
-    """The line of a finished run."""
+    """The line of a run that the store holds."""
     return RunResult(
         model=record.model.id,
         task=record.task.id,
@@ -100,7 +102,7 @@ def of_record(
         peak_memory_bytes=record.cost.peak_memory_bytes,
         truncated_documents=record.windows.truncated_documents,
         lost_gold=record.windows.lost_gold,
-        predictions=predictions,
+        predictions=str(store.path_of(record)),
         origin=record.origin,
         split=record.split,
         track=record.track,

@@ -5,7 +5,7 @@ overrides, names.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import get_args
@@ -22,6 +22,8 @@ from biobench.schema.strict import FieldError, repeated
 from biobench.schema.task import parse_seeds
 
 _FRACTION = "training.train_fraction"
+_TRAINS = re.compile(r"training\.(?!precision)")
+"""Begins an override that changes how a model is trained."""
 
 
 def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
@@ -32,7 +34,9 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     the named tasks whose data is not available; a suite may hold such tasks.
     """
     _check_options(request)
-    tasks, lines, named = _tasks(request)
+    loaded, lines, named = _tasks(request)
+    at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
+    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
     for task in tasks:
         seeds_of(task, request)
     check_data([task for task in tasks if task.id in named], request.data_dir)
@@ -53,7 +57,7 @@ def _check_options(request: RunRequest) -> None:
         ("--parallel", request.parallel),
         ("--seeds-at-once", request.seeds_at_once),
     ):
-        if number != "auto" and not (re.fullmatch(r"[0-9]{1,9}", number) and int(number)):
+        if not re.fullmatch(r"auto|0*[1-9][0-9]{0,8}", number):
             raise UsageError(
                 f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ..."
             )
@@ -61,30 +65,34 @@ def _check_options(request: RunRequest) -> None:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     _check_ray(request)
     if request.protocol is not None:
-        _check_recipe_is_free(request)
+        _refuse_beside(
+            f"--protocol {request.protocol}, which fixes the recipe",
+            {
+                "--set": request.overrides,
+                "--limit": request.limit,
+                "--fractions": request.fractions,
+                f"--track {request.track}": request.track != "fixed",
+            },
+        )
     if request.track == READY:
-        _check_nothing_trains(request)
+        _refuse_beside(
+            "--track ready, which trains nothing",
+            {
+                "--seeds": request.seeds,
+                "--fractions": request.fractions,
+                "--keep-model": request.keep_model,
+                "--set": any(map(_TRAINS.match, request.overrides)),
+            },
+        )
     elif request.label_map is not None:
         raise UsageError("--label-map goes with --track ready", hint="add it, or leave the map out")
 
 
-def _changes_training(override: str) -> bool:
-    return override.startswith("training.") and not override.startswith("training.precision")
-
-
-def _check_nothing_trains(request: RunRequest) -> None:
-    """No option asks for training, its seeds or its result."""
-    for option, is_given in (
-        ("--seeds", request.seeds is not None),
-        ("--fractions", request.fractions is not None),
-        ("--keep-model", request.keep_model is not None),
-        ("--set", any(map(_changes_training, request.overrides))),
-    ):
-        if is_given:
-            raise UsageError(
-                f"{option} does not go with --track ready, which trains nothing",
-                hint="leave it out",
-            )
+def _refuse_beside(chosen: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError for the first of the other options that is given."""
+    for option, value in others.items():
+        if value not in (None, False, ()):
+            raise UsageError(f"{option} does not go with {chosen}", hint="leave one of the two out")
 
 
 def _check_ray(request: RunRequest) -> None:
@@ -98,24 +106,9 @@ def _check_ray(request: RunRequest) -> None:
         raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
 
 
-def _check_recipe_is_free(request: RunRequest) -> None:
-    """No option changes the recipe that the protocol fixes."""
-    for option, is_given in (
-        ("--set", bool(request.overrides)),
-        ("--limit", request.limit is not None),
-        ("--fractions", request.fractions is not None),
-        (f"--track {request.track}", request.track != "fixed"),
-    ):
-        if is_given:
-            raise UsageError(
-                f"{option} does not go with --protocol {request.protocol}, which fixes the recipe",
-                hint="leave one of the two out",
-            )
-
-
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
-    """The tasks, a line for each of the suite that is skipped, and the ids of those that `--task`
-    names.
+    """The tasks as they are shipped, a line for each of the suite that is skipped, and the ids of
+    those that `--task` names.
     """
     filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
     if not request.tasks and request.suite is None and not any(filters.values()):
@@ -139,9 +132,7 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError(
             f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id"
         )
-    at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
-    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
-    return tasks, lines, named
+    return loaded, lines, named
 
 
 def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
@@ -150,23 +141,26 @@ def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
     """
     if request.fractions is None:
         return [request.overrides]
-    if any(text.strip().startswith(_FRACTION) for text in request.overrides):
-        raise UsageError(
-            f"--set {_FRACTION} does not go with --fractions", hint="leave one of the two out"
-        )
+    by_hand = any(text.strip().startswith(_FRACTION) for text in request.overrides)
+    _refuse_beside("--fractions", {f"--set {_FRACTION}": by_hand})
     shares = set()
     for text in request.fractions.split(","):
-        is_number = re.fullmatch(r"\d+|\d*\.\d+", text.strip())
-        if not is_number or not 0 < float(text) <= 1:
+        try:
+            share = float(text)
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
             raise UsageError(
                 f"--fractions: '{text.strip()}' is not a share above 0 and at most 1",
                 hint="give shares of the training documents, such as 0.1,0.5,1",
             )
-        shares.add(float(text))
+        shares.add(share)
     overrides = []
     for share in sorted(shares, reverse=True):
-        part = () if share == 1 else (f"{_FRACTION}={share:g}",)
-        overrides.append((*request.overrides, *part))
+        at_share = request.overrides
+        if share < 1:
+            at_share = (*at_share, f"{_FRACTION}={share:g}")
+        overrides.append(at_share)
     return overrides
 
 
@@ -238,15 +232,19 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
     it."""
     folder = data_folder(data_dir)
     missing: dict[str, DataUnavailableError] = {}
+    is_used = False
     for task in tasks:
         try:
-            choose(task, folder)
+            is_used |= any(choose(task, folder).files.values())
         except DataUnavailableError as error:
             missing[task.id] = error
+    if not missing:
+        return
+    hints = [f"{task}: {error.hint}" for task, error in missing.items()]
+    problem = f"tasks {', '.join(missing)}: no data below {folder}"
     if len(missing) == 1:
-        raise next(iter(missing.values()))
-    if missing:
-        raise DataUnavailableError(
-            f"tasks {', '.join(missing)}: no data below {folder}",
-            hint="; ".join(f"{task}: {error.hint}" for task, error in missing.items()),
-        )
+        (reason,) = missing.values()
+        hints, problem = [reason.hint], reason.what
+    if is_used:
+        hints.append(f"or link a folder that lies elsewhere into {folder} (ln -s)")
+    raise DataUnavailableError(problem, hint="; ".join(hints))

@@ -26,12 +26,12 @@ class SlurmJob:
     """
 
     time: str
-    partition: str | None = None
-    gpu: str | None = None
-    cpus: int = 4
-    grace: int = 120
-    setup: Sequence[str] = ()
-    sbatch: Sequence[str] = ()
+    partition: str | None
+    gpu: str | None
+    cpus: int
+    grace: int
+    setup: Sequence[str]
+    sbatch: Sequence[str]
 
     def header(
         self, *, output: str, signal: str, gpus: int, lines: Sequence[str] = ()
@@ -46,13 +46,13 @@ class SlurmJob:
             )
         if not 10 <= self.grace <= 65_535:
             raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
-        kind = f"gpu:{gpus}" if self.gpu in (None, "any") else f"gpu:{self.gpu}:{gpus}"
-        wishes = ["--job-name=biobench"]
+        wishes = ["--job-name=biobench", f"--time={self.time}"]
         if self.partition:
             wishes.append(f"--partition={self.partition}")
-        wishes.append(f"--time={self.time}")
-        if self.gpu:
-            wishes.append(f"--gres={kind}")
+        if self.gpu == "any":
+            wishes.append(f"--gres=gpu:{gpus}")
+        elif self.gpu:
+            wishes.append(f"--gres=gpu:{self.gpu}:{gpus}")
         wishes += [
             f"--cpus-per-task={self.cpus}",
             *lines,
@@ -113,7 +113,7 @@ def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
     return "\n".join([*header, remark, "set -u", *job.setup, _WORKER % command])
 
 
-def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
+def pretraining_words(words: list[str]) -> tuple[str, str, list[str]]:
     """Recipe, folder of the run and further options, of the words after `pretrain`. Raises
     UsageError, also for a word that would end a comment of the script.
     """
@@ -127,7 +127,9 @@ def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     parser.add_argument("--out", default="runs/pretraining")
     for option in ("--resume", "--built-corpus"):  # the script gives these itself
         parser.add_argument(option, action="store_true")
-    parsed, unparsed = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
+    if words[:1] == ["run"]:
+        words = words[1:]
+    parsed, unparsed = parser.parse_known_args(words)
     if not unparsed or unparsed[0].startswith("-"):
         raise UsageError(
             "no recipe is named",
@@ -149,34 +151,34 @@ def pretraining_script(
     lines = [f"--nodes={nodes}", f"--ntasks-per-node={gpus}"]
     header = job.header(output="%x-%j.out", signal="", gpus=gpus, lines=lines)
     ranks = (
-        "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE="
-        + str(gpus)
+        f"RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID "
+        f"LOCAL_WORLD_SIZE={gpus}"
     )
     command = shlex.join(["biobench", "pretrain", recipe, "--out", out, "--built-corpus", *options])
-    return "\n".join(
-        [
-            *header,
-            f"# before, on one machine: mkdir -p {LOGS}",
-            f"# before, on one machine: {corpus_command(recipe, out, options)}",
-            "set -u",
-            *job.setup,
-            'MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
-            f"MASTER_PORT=$(({_PORT} + SLURM_JOB_ID % 1000))",
-            "export MASTER_ADDR MASTER_PORT",
-            f"resume=$([ -d {shlex.quote(out)} ] && echo --resume)",
-            "export resume",
-            f"srun --kill-on-bad-exit=0 --wait=300 bash -c "
-            f"{shlex.quote(f'{ranks} exec {command} $resume')} &",
-            "child=$!",
-            'wait "$child"',
-            "status=$?",
-            f'if [ "$status" -eq {STOPPED_EXIT} ]; then',
-            '    scontrol requeue "$SLURM_JOB_ID"',
-            "fi",
-            'exit "$status"',
-            "",
-        ]
-    )
+    process = shlex.quote(f"{ranks} exec {command} $resume")
+    before = [
+        f"# before, on one machine: mkdir -p {LOGS}",
+        f"# before, on one machine: {corpus_command(recipe, out, options)}",
+    ]
+    steps = _PRETRAINING % (shlex.quote(out), process)
+    return "\n".join([*header, *before, "set -u", *job.setup, steps])
+
+
+_PRETRAINING = f"""\
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=$(({_PORT} + SLURM_JOB_ID %% 1000))
+export MASTER_ADDR MASTER_PORT
+resume=$([ -d %s ] && echo --resume)
+export resume
+srun --kill-on-bad-exit=0 --wait=300 bash -c %s &
+child=$!
+wait "$child"
+status=$?
+if [ "$status" -eq {STOPPED_EXIT} ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$status"
+"""
 
 
 def corpus_command(recipe: str, out: str, options: Sequence[str]) -> str:

@@ -52,10 +52,10 @@ def measure(
     model: str,
     lengths: Sequence[int],
     *,
-    batch_size: int = 16,
-    steps: int = 5,
-    device: str = "auto",
-    offline: bool = False,
+    batch_size: int,
+    steps: int,
+    device: str,
+    offline: bool,
 ) -> list[Speed]:
     """One line per length. The first step of each length warms up and is not counted. Raises
     BioBenchError.
@@ -74,9 +74,8 @@ def measure(
     lines = []
     for length in lengths:
         torch.manual_seed(0)
-        network = Network(
-            loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(machine)
-        )
+        head = LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(machine)
+        network = Network(loaded.encoder, head)
         work = _Work(network, _micro_batches(network, batch_size, length), precision, machine)
         reset_peak_memory(machine)
         optimizer = make_optimizer(network, Training(max_steps=1, learning_rate=1e-6))

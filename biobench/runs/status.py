@@ -4,11 +4,10 @@ the folder.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from biobench.errors import StoreError
 from biobench.store import Store
@@ -52,18 +51,17 @@ class FolderState:
 
     def counts(self) -> dict[State, int]:
         """How many runs are in each state; corrupt is named where some are."""
-        counts = Counter(run.state for run in self.runs)
-        named = {state: counts[state] for state in get_args(State)}
-        if not counts["corrupt"]:
-            del named["corrupt"]
-        return named
+        counts: dict[State, int] = dict.fromkeys(("done", "running", "failed", "stopped"), 0)
+        for run in self.runs:
+            counts[run.state] = counts.get(run.state, 0) + 1
+        return counts
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "results_dir": self.results_dir,
             "counts": self.counts(),
-            "runs": [asdict(run) for run in self.runs],
+            "runs": self.runs,
         }
 
 

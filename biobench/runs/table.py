@@ -1,4 +1,4 @@
-"""The results of `run` in print: the table of runs, or of a dry run, with means, reasons, and what
+"""The results of `run` in print: a row a model and task, or what a dry run costs; reasons, and what
 to do next.
 """
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ _DASH = "–"
 _FILE_WIDTH = 140
 """Columns of the table where no terminal sets them."""
 _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
-_TEXTS = ("model", "task", "seed", "seeds", "status", "settings")
+_TEXTS = ("model", "task", "seeds", "status", "settings")
 """Columns that may be folded; the others are numbers."""
 
 
@@ -41,9 +42,8 @@ class RunResults(list[RunResult]):
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        names, rows = cells_of(self)
         paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
-        return pd.DataFrame(rows, columns=names).to_html(index=False) + paragraphs
+        return pd.DataFrame(cells_of(self)).to_html(index=False) + paragraphs
 
 
 def percent(value: float | None) -> str:
@@ -65,110 +65,108 @@ def _print(results: Sequence[RunResult], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    names, rows = cells_of(results)
+    rows = cells_of(results)
     table = Table(box=None, pad_edge=False)
-    for name in names:
+    for name in rows[0] if rows else ():
         if name in _TEXTS:
             table.add_column(name, overflow="fold")
         else:
             table.add_column(name, overflow="fold", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(Text, row.values()))
     console.print(table)
     for line in reasons(results):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the rows."""
-    if any(r.status == "planned" for r in results):
-        return _plan_cells(results)
-    has_settings = len({settings_of(result) for result in results}) > 1
-    # macro F1 has a column of its own
-    has_score = any(result.headline != "macro_f1" for result in results if result.is_scored)
-    rows = []
+def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
+    """The rows of the table, cells by column: one for each model, task and settings."""
+    groups: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
     for result in results:
-        row = _cells(result)
-        if not has_settings:
-            del row["settings"]
-        if not has_score:
-            del row["score"]
-        rows.append(row)
-    return _columns(rows)
-
-
-def _columns(rows: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the cells of each row in their order."""
-    return list(rows[0]) if rows else [], [list(row.values()) for row in rows]
-
-
-def _cells(result: RunResult) -> dict[str, str]:
-    """A run's cells by column."""
-    scores, score, seconds = result.scores, _DASH, _DASH
-    if scores:
-        score = f"{result.headline} {percent(scores.get(result.headline))}"
-    if result.seconds is not None:
-        seconds = f"{result.seconds:.1f}"
-    return {
-        "model": result.model,
-        "task": result.task,
-        "seed": "" if result.seed is None else str(result.seed),
-        "settings": settings_of(result),
-        "status": result.status,
-        "score": score,
-        "macro": percent(scores.get("macro_f1")),
-        "micro": percent(scores.get("micro_f1")),
-        "seconds": seconds,
-        "cut": str(result.truncated_documents or _DASH),
-        "lost": str(result.lost_gold or _DASH),
-    }
-
-
-def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
-    """Steps and tokens of a run and time of all that are still to be made; settings where they are
-    not the spec's.
-    """
-    groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
-    for r in results:
-        groups.setdefault((r.model, r.task, r.status, settings_of(r)), []).append(r)
+        groups[result.model, result.task, settings_of(result)].append(result)
+    is_plan = any(result.status == "planned" for result in results)
     has_settings = any(settings for *_, settings in groups)
     rows = []
-    for (model, task, status, settings), runs in groups.items():
-        row = {
-            "model": model,
-            "task": task,
-            "seeds": seeds_in_words([r.seed for r in runs if r.seed is not None]),
-            "status": status,
-            "steps": _most(r.steps_expected for r in runs),
-            "tokens": _most(r.tokens_expected for r in runs),
-            "time": _time_of(runs),
-        }
+    for (model, task, settings), runs in groups.items():
+        row = {"model": model, "task": task}
+        row |= {"seeds": _seeds_in_words(runs), "status": _status_in_words(runs)}
+        row |= _costs(runs) if is_plan else _scores(runs)
         if has_settings:
             row["settings"] = settings
         rows.append(row)
-    return _columns(rows)
+    return rows
+
+
+def _costs(runs: Sequence[RunResult]) -> dict[str, str]:
+    """Steps and tokens of one run that is still to be made, and the time of all."""
+    planned = [r for r in runs if r.status == "planned"]
+    seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
+    time = _DASH
+    if seconds and len(seconds) == len(planned):
+        time = in_words(sum(seconds))
+    return {
+        "steps": _most(r.steps_expected for r in planned),
+        "tokens": _most(r.tokens_expected for r in planned),
+        "time": time,
+    }
+
+
+def _scores(runs: Sequence[RunResult]) -> dict[str, str]:
+    """Means over the runs that have scores, with half the 95% t interval of the published average;
+    seconds of all runs, and what a window cost.
+    """
+    scored, seconds = [r for r in runs if r.is_scored], sum(r.seconds or 0.0 for r in runs)
+    score = _DASH
+    if scored:
+        score = f"{scored[0].headline} {_mean(scored, scored[0].headline)}{_margin(scored)}"
+    return {
+        "score": score,
+        "macro": _mean(scored, "macro_f1"),
+        "micro": _mean(scored, "micro_f1"),
+        "seconds": f"{seconds:,.1f}" if seconds else _DASH,
+        "cut": _most(r.truncated_documents for r in runs),
+        "lost": _most(r.lost_gold for r in runs),
+    }
+
+
+def _mean(runs: Sequence[RunResult], metric: str) -> str:
+    scores = [r.scores[metric] for r in runs if metric in r.scores]
+    return percent(sum(scores) / len(scores)) if scores else _DASH
+
+
+def _margin(runs: Sequence[RunResult]) -> str:
+    """Half the interval behind its sign; nothing for one run, equal scores, and the splits of one
+    corpus, which are no seeds.
+    """
+    from biobench.stats import seed_interval
+
+    answer = seed_interval([r.scores[r.headline] for r in runs])
+    if answer.interval is None or runs[0].fold is not None:
+        return ""
+    return f" ± {percent(float(answer.interval.half_width))}"
 
 
 def _most(numbers: Iterable[int | None]) -> str:
-    largest = max((number for number in numbers if number is not None), default=None)
+    largest = max(filter(None, numbers), default=None)
     return _DASH if largest is None else f"{largest:,}"
 
 
-def _time_of(runs: Sequence[RunResult]) -> str:
-    """How long the runs take together, where that is known of all."""
-    seconds = [r.seconds_expected for r in runs if r.seconds_expected is not None]
-    return in_words(sum(seconds)) if len(seconds) == len(runs) else _DASH
+def _status_in_words(runs: Sequence[RunResult]) -> str:
+    """``done``, or ``2 done, 1 failed``."""
+    counts = Counter(r.status for r in runs)
+    if len(counts) == 1:
+        return runs[0].status
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def reasons(results: Sequence[RunResult]) -> list[str]:
     """Why runs failed or were not possible, without files' addresses; of several seeds alike
     once."""
-    lines = [
-        f"{r.task}: {r.status}: {r.reason}"
-        for r in results
-        if r.status in ("failed", "unavailable")
-    ]
-    return [_ADDRESSES.sub("", line) for line in dict.fromkeys(lines)]
+    lines: dict[str, None] = {}
+    for r in results:
+        if r.status in ("failed", "unavailable"):
+            lines[_ADDRESSES.sub("", f"{r.task}: {r.status}: {r.reason}")] = None
+    return list(lines)
 
 
 def settings_of(result: RunResult) -> str:
@@ -193,66 +191,49 @@ def settings_of(result: RunResult) -> str:
     return ", ".join(settings)
 
 
-def seeds_in_words(seeds: Sequence[int]) -> str:
-    """``42-46`` for a run of numbers, else with commas: ``42, 44-46``."""
-    ranges: list[list[int]] = []
-    for seed in sorted(set(seeds)):
-        if ranges and seed == ranges[-1][-1] + 1:
-            ranges[-1].append(seed)
-        else:
-            ranges.append([seed])
-    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in ranges)
+def _seeds_in_words(runs: Sequence[RunResult]) -> str:
+    """``42-46`` where no number is left out, else ``42, 44``."""
+    seeds = sorted({r.seed for r in runs if r.seed is not None})
+    if len(seeds) > 1 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ", ".join(map(str, seeds))
 
 
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
-    """The lines below the table: what a dry run would take, means over seeds, scores below a
-    baseline, signs.
-    """
+    """The lines below the table: what a dry run would take, scores below a baseline, signs."""
     yield from _expected_time(results)
     for model, folder in dict.fromkeys((r.model, r.folder) for r in results):
         if folder is not None:
             yield f"{model}: {folder}"
     scored = [r for r in results if r.is_scored]
-    yield from _means(scored)
+    yield from _below_baselines(scored)
     if any(r.limit is not None for r in scored):
         yield "limit: no baseline is compared, because baselines learn from all documents"
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
-    yield from _lost_gold([r for r in scored if r.lost_gold])
+    if any(r.lost_gold for r in scored):
+        yield (
+            "lost: gold beyond the window, or with edges that no model predicts (`edges` of "
+            "`biobench data verify`); it counts as missed"
+        )
 
 
-def _means(scored: Sequence[RunResult]) -> Iterator[str]:
-    """A line for each model, task and settings with several runs, or with one below a baseline."""
-    groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
-    for r in scored:
-        groups.setdefault((r.weights, r.model, r.task, settings_of(r)), []).append(r)
-    has_settings = len({settings for *_, settings in groups}) > 1
-    for (_, model, task, settings), runs in groups.items():
-        baseline = _below_baseline(runs)
-        if len(runs) > 1 or baseline:
-            about = f" ({settings or 'all'})" if has_settings else ""
-            yield f"{model} on {task}{about}: {_mean(runs)}{baseline}"
+def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
+    """A line for each model and task of which some runs are below the best baseline."""
+    groups: dict[tuple[str, str], list[RunResult]] = defaultdict(list)
+    for result in scored:
+        groups[result.model, result.task].append(result)
+    for (model, task), runs in groups.items():
+        baselines = [r.baseline for r in runs if r.baseline is not None]
+        if baselines:
+            name, score = baselines[0]
+            share = f"{len(baselines)} of {len(runs)} runs below the baseline"
+            yield f"{model} on {task}: {share} {percent(score)} ({name})"
 
 
-def _below_baseline(runs: Sequence[RunResult]) -> str:
-    """The end of a line on how many of these runs are below the baseline; empty for none."""
-    baselines = [r.baseline for r in runs if r.baseline is not None]
-    if not baselines:
-        return ""
-    name, score = baselines[0]
-    share = "" if len(baselines) == len(runs) else f"{len(baselines)} of {len(runs)} runs "
-    return f", {share}below the baseline {percent(score)} ({name})"
-
-
-def _lost_gold(runs: Sequence[RunResult]) -> Iterator[str]:
-    """Why these runs lost gold."""
-    causes = []
-    if any(r.truncated_documents for r in runs):
-        causes.append("beyond the window")
-    if any(not r.truncated_documents for r in runs):
-        causes.append("with edges that no model predicts (`edges` of `biobench data verify`)")
-    if causes:
-        yield f"lost: gold {', or '.join(causes)}; it counts as missed"
+def folder_option(results_dir: str) -> str:
+    """What names the results folder in a command; nothing for the default one."""
+    return "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
 
 
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
@@ -260,7 +241,7 @@ def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     yield from notes(results)
     models = list(dict.fromkeys(r.folder or r.model for r in results if r.is_scored))
     if models:
-        folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
+        folder = folder_option(results_dir)
         following = f"biobench report{folder}"
         if len(models) > 1:
             following += f"`, `biobench compare {' '.join(map(shlex.quote, models[:2]))}{folder}"
@@ -285,32 +266,3 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
         if len(seconds) < len(planned):
             time += f", {len(planned) - len(seconds)} more of unknown length"
     yield f"{len(planned)} runs to make: {time}"
-
-
-def _mean(members: Sequence[RunResult]) -> str:
-    """The published average's mean over seeds, with half its 95% t interval where the seeds differ,
-    and macro F1 where it is another.
-    """
-    metric = members[0].headline
-    scores = [r.scores[metric] for r in members]
-    mean = f"{metric} {percent(sum(scores) / len(scores))}"
-    if len(scores) == 1:
-        text = mean
-    elif members[0].fold is not None:
-        text = f"{mean} over {len(members)} splits; `biobench report` has its interval"
-    else:
-        text = f"{mean}{_margin(scores)} over {len(members)} seeds"
-    macro = [r.scores["macro_f1"] for r in members if "macro_f1" in r.scores]
-    if metric != "macro_f1" and macro:
-        text += f"; macro_f1 {percent(sum(macro) / len(macro))}"
-    return text
-
-
-def _margin(scores: Sequence[float]) -> str:
-    """Half the 95% t interval of the mean, behind its sign; empty where all scores are equal."""
-    from biobench.stats import seed_interval
-
-    interval = seed_interval(scores).interval
-    if interval is None:
-        return ""
-    return f" ± {percent(float(interval.high) - sum(scores) / len(scores))}"

@@ -32,7 +32,7 @@ from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError
 from biobench.finetune.network import activation_bytes, micro_batch_tokens
 from biobench.models.loading import quiet_libraries
-from biobench.runs.estimate import Pace, longest_first
+from biobench.runs.estimate import longest_first
 from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, RunPlan, make_plan
@@ -53,11 +53,13 @@ def worker_count(plan: RunPlan) -> int:
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
-    workers, at_once = plan.request.parallel, plan.request.seeds_at_once
-    if workers == "auto":
-        workers = str(max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1)
-    runs_on_a_device = _fitting(plan) if at_once == "auto" else int(at_once)
-    return int(workers) * runs_on_a_device
+    parallel, at_once = plan.request.parallel, plan.request.seeds_at_once
+    workers = 1
+    if parallel != "auto":
+        workers = int(parallel)
+    elif plan.device.type == "cuda":
+        workers = torch.cuda.device_count()
+    return workers * (_fitting(plan) if at_once == "auto" else int(at_once))
 
 
 def _fitting(plan: RunPlan) -> int:
@@ -73,11 +75,13 @@ def _fitting(plan: RunPlan) -> int:
         record = store.get(item.task.id, item.key)
         if record is not None:
             peaks[item.group] = max(peaks.get(item.group, 0), record.cost.peak_memory_bytes)
+    free = free_memory_bytes(plan.device)
+    if free is None:
+        return 1
     need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
-    free = free_memory_bytes(plan.device)
-    fitting = 1 if free is None else int(0.9 * free / need)
-    return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
+    fitting = int(0.9 * free / need)
+    return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
 
 
 def _planned_bytes(item: Item, device: torch.device) -> int:
@@ -85,10 +89,9 @@ def _planned_bytes(item: Item, device: torch.device) -> int:
     the largest micro-batch that its training can have.
     """
     parameters = item.checkpoint.parameters or 0
-    spec = item.task.loaded.spec
-    if item.track == "frozen" or spec.training.encoder == "frozen":
+    spec = item.task.spec
+    if item.is_frozen:
         return planned_memory_bytes(parameters)
-    assert item.task.data is not None
     longest = max((len(document.reading) for document in item.task.data.train), default=0)
     # A text has no more tokens than characters, bytes of rare signs aside.
     tokens = spec.training.batch_size * min(longest + _FRAME, spec.protocol.max_length)
@@ -115,18 +118,17 @@ def run_workers(
     not tried again. Raises RunStoppedError where a signal asks to stop, after the workers have
     saved what they were at.
     """
-    context = multiprocessing.get_context(
-        "forkserver"
-    )  # whose one process imports torch for all workers
+    # one process of it imports torch for all workers
+    context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     threads = max(1, torch.get_num_threads() // workers)
     processes: list[ForkServerProcess] = []
     pipes: list[Connection] = []
     try:
         for rank in range(workers):
-            device = (
-                f"cuda:{rank % torch.cuda.device_count()}" if plan.device.type == "cuda" else "cpu"
-            )
+            device = "cpu"
+            if plan.device.type == "cuda":
+                device = f"cuda:{rank % torch.cuda.device_count()}"
             here, there = context.Pipe(duplex=False)
             arguments = (replace(plan.request, parallel="1", device=device), threads, there)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
@@ -218,7 +220,8 @@ class _Wire(Reporter):
         """
         moment = time.monotonic()
         if not total or isinstance(what, ProgressNote) or moment - self.last >= _STEP_SECONDS:
-            self.last = moment if total else self.last
+            if total:
+                self.last = moment
             self.pipe.send(("step", run, done, total, what))
 
     def finish(self, result: RunResult) -> None:
@@ -244,9 +247,8 @@ def work(request: RunRequest, threads: int, pipe: Any) -> None:
     with STOP.watching(logger=None):
         try:
             plan = make_plan(request)
-            for _ in execute(
-                RunContext(plan), longest_first(plan.items, Pace(plan)), _Wire(pipe), aloud=False
-            ):
+            items = longest_first(plan.items)
+            for _ in execute(RunContext(plan), items, _Wire(pipe), aloud=False):
                 pass
         except (BioBenchError, RunStoppedError):
             return  # the parent walks the same plan afterwards and reports an error once

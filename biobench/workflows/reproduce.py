@@ -145,7 +145,6 @@ class Again:
 
 def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
     """Raise UsageError where a planned run has other conditions than the record."""
-    assert item.task.data is not None
     conditions = [
         ("weights", record.model.hash, item.checkpoint.hash),
         ("spec", record.task.hash, item.task.hash),

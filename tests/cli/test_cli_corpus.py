@@ -114,7 +114,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     filler = [" ".join(f"w{i}x{j}" for j in range(60)) + "." for i in range(200)]
     texts = [*filler, test[0].text, test[1].text, f"Avant. {test[-1].text} Après."]
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    (tmp_path / "text.jsonl").write_text(lines, encoding="utf-8")
+    (tmp_path / "text.jsonl").write_text(lines)
     return folder
 
 
@@ -175,8 +175,8 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
     )
     markdown = biobench("report --format md").out
     assert "†" in next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
-    for page in (markdown.replace("\\", ""), biobench("report --format html").out):
-        assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in page
+    remark = f"† leaky/model on diamed: {LEAKED} of {documents} test documents"
+    assert remark in markdown.replace("\\", "")
 
     # a run made after the measurement has it from the start
     run(biobench, model, "3")
@@ -216,14 +216,11 @@ def test_excluded_documents_are_said_to_be(biobench, data):
     assert excluded(listed, digest)
 
     # other documents to exclude, or another text, are not those of the run
-    cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(
-        encoding="utf-8"
-    )
-    exclusions.write_text(
-        cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8"
-    )
+    exclusions = data / "DiaMED" / "splits" / "validation.json"
+    cases = exclusions.read_text()
+    exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1))
     assert "not those that the run excluded" in overlap(biobench, "clean").refusal()
-    exclusions.write_text(cases, encoding="utf-8")
+    exclusions.write_text(cases)
     with Path("text.jsonl").open("a") as stream:
         stream.write('{"text": "One line more."}\n')
     assert "cannot be shown to be the text of this run" in overlap(biobench, "clean").refusal()
@@ -257,7 +254,7 @@ def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(
     monkeypatch.setattr("biobench.data.catalog.list_tasks", lambda: tasks)
     meddialog(tmp_path / "other")
     secret = load_data(load_task("meddialog_fr"), tmp_path / "other").test[0].reading
-    with (tmp_path / "text.jsonl").open("a", encoding="utf-8") as stream:
+    with (tmp_path / "text.jsonl").open("a") as stream:
         stream.write(json.dumps({"text": f"{secret} {secret}"}) + "\n")
     start = ("pretrain", "toy_detour", *FEW, "--out half --data-dir", data, "--require-tasks")
     for required, absent in (

@@ -5,6 +5,7 @@ processes share them.
 """
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -99,7 +100,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
     ]
     last = launcher.start(*one(results))
     assert last.wait() == 0, last.err.read_text()
-    assert "demo_ner · seed 5: step " in last.err.read_text()
+    assert f"demo_ner · seed 5 · {tiny.name}: step " in last.err.read_text()
     assert ", resumed\n" in last.err.read_text()
     (record,) = Store(results).records()
     assert record.training == expected.training.model_copy(update={"resumed": 2})
@@ -233,7 +234,7 @@ def elsewhere(
 
 def test_the_longest_runs_come_first_and_results_are_in_the_order_of_the_request(biobench, tiny):
     said = biobench("run", tiny, *ALL_RUNS, "--json")
-    begun = [line.split(" · ")[1] for line in said.err.splitlines() if line.endswith(": started")]
+    begun = re.findall(r"^\[\d/4\] (\w+) · .*: started$", said.err, re.MULTILINE)
     assert begun == ["demo_topic"] * 2 + ["demo_ner"] * 2
     assert [row["task"] for row in said.json()] == ["demo_ner"] * 2 + ["demo_topic"] * 2
 
@@ -247,7 +248,7 @@ def test_a_run_that_another_process_makes_is_waited_for_aloud(biobench, tiny, tm
     assert statuses(said) == [("done", None)] * 4, said.err
     assert said.err.count("waiting for") == 1
     line = (
-        f"waiting for a run that another process makes: {run['task']}, seed {run['seed']} on "
+        f"waiting for runs of other processes (1): {run['task']}, seed {run['seed']} on "
         f"{socket.gethostname()}"
     )
     assert line in said.err
@@ -260,19 +261,6 @@ def test_or_left_to_that_process(biobench, tiny, tmp_path):
     assert statuses(said) == [("done", None)] * 3 + [("skipped", "another process makes it")]
     assert "waiting for" not in said.err
     assert statuses(biobench("run", tiny, *ALL_RUNS, "--json"))[-1] == ("done", None)
-
-
-def test_processes_of_one_start_make_a_forced_run_once(biobench, tiny):
-    """A late worker, or one that was requeued, finds what the others have made."""
-    biobench("run", tiny, *ALL_RUNS).ok()
-    forced = ("run", tiny, *ALL_RUNS, "--force --json --start-token")
-    assert statuses(biobench(*forced, "17")) == [("done", None)] * 4
-    assert (
-        statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
-    )
-    assert statuses(biobench(*forced, "18")) == [("done", None)] * 4, (
-        "another start is another command"
-    )
 
 
 def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench, tiny):

@@ -115,5 +115,16 @@ def test_the_first_screen_names_at_most_22_commands_in_five_panels_and_each_of_t
     assert {name for name in commands if commands[name].hidden} == set(HIDDEN)
 
 
+def test_every_argument_and_option_is_explained():
+    from biobench.cli.commands import Commands
+
+    waiting = list(Commands(name="biobench").commands.values())
+    for command in waiting:
+        waiting += getattr(command, "commands", {}).values()
+        assert [p.name for p in command.params if not p.help] == [], command.name
+
+
 def test_an_unknown_command_is_refused_with_the_nearest_name(biobench):
-    assert biobench("reprot").refusal() == "unknown command 'reprot'; did you mean 'report'?"
+    said = biobench("reprot")
+    assert said.refusal() == "unknown command 'reprot'"
+    assert "did you mean 'report'?" in said.err

@@ -166,7 +166,6 @@ def test_where_nothing_can_be_answered_one_line_says_why(biobench, foreign, kept
     assert "no classification head" in biobench("run", bare, "--task", "demo_ner", *READY).refusal()
     base = ("run", "foreign", "--task", "demo_ner")
     assert "goes with --track ready" in biobench(*base, "--label-map", "map.yaml").refusal()
-    assert "--seeds does not go" in biobench(*NER, "--seeds", "1").refusal()
 
 
 def test_runs_by_two_label_maps_are_no_seeds_of_one_model(biobench, kept, foreign):

@@ -70,8 +70,8 @@ def same_as_golden(text: str, name: str) -> None:
     """`UPDATE_GOLDEN=1` writes the file anew; then look at it."""
     path = Path(__file__).parent / "golden" / name
     if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+        path.write_text(text)
+    assert text == path.read_text()
 
 
 @pytest.fixture
@@ -146,6 +146,7 @@ def test_json_stands_alone_and_equals_the_library(biobench, unequal):
     [
         (("good",), "two models", "biobench compare A B"),
         (("good", "bda"), "'bda'", "did you mean 'bad'?"),
+        (("good", "zzzz"), "'zzzz'", "of 2 models with runs the nearest: "),
         (("good", "bad", "--task gda"), "unknown task 'gda'", "gad"),
         (("good", "bad", "--suite germ"), "unknown suite 'germ'", "en"),
         (("good", "bad", "--average mikro"), "'mikro' is not one of", "--help"),
@@ -173,7 +174,7 @@ def own(tmp_path: Path) -> Path:
     folder = tmp_path / "corpora" / "my_notes"
     folder.mkdir(parents=True)
     for name in ("train", "dev", "test"):
-        (folder / f"{name}.tsv").write_text(SENTENCE, encoding="utf-8")
+        (folder / f"{name}.tsv").write_text(SENTENCE)
     files = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
     reader = {
         "format": "iob",
@@ -220,7 +221,7 @@ def test_mentions_in_context_of_an_own_task(own, biobench):
 
 def test_the_page_is_whole_and_inert(own, biobench, tmp_path):
     assert errors(biobench, own, "--html", "page.html").out == "page.html: written\n"
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text()
     assert "&lt;asthma&gt;" in page
     assert "<asthma>" not in page
     assert "<script" not in page

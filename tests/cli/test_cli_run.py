@@ -76,27 +76,6 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     assert records(tmp_path / "results") == before
 
 
-def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny, tmp_path):
-    base = ("run", tiny, "--task demo_topic --seeds 1 --json")
-    plain = biobench(*base, *FAST).json()[0]
-    before = records(tmp_path / "results")
-    rate = biobench(*base, *FAST, "--set training.learning_rate=3e-5").json()[0]
-    limit = biobench(*base, *FAST, "--limit 32").json()[0]
-    assert [row["status"] for row in (plain, rate, limit)] == ["done"] * 3
-    assert len({row["key"] for row in (plain, rate, limit)}) == 3
-    same = biobench(*base, *FAST, "--set training.learning_rate=0.00003").json()[0]
-    assert (same["status"], same["key"]) == ("skipped", rate["key"]), (
-        "the same value written otherwise"
-    )
-    assert before.items() <= records(tmp_path / "results").items(), (
-        "the earlier run stays as it was"
-    )
-    written, limited = (Store("results").get("demo_topic", row["key"]) for row in (rate, limit))
-    assert written.protocol["training"]["learning_rate"] == 3e-5
-    assert "training.learning_rate=3e-5" in written.overrides
-    assert limited.limit == 32
-
-
 def test_dry_run_trains_nothing(biobench, tiny, tmp_path):
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
     assert sorted(statuses(biobench(*base, "--seeds 1,2 --dry-run").ok())) == ["planned"] * 2 + [

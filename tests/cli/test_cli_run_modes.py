@@ -6,7 +6,7 @@ import io
 import json
 import shlex
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -143,10 +143,10 @@ def test_lines_without_a_terminal(monkeypatch, capsys):
         terminal.step(TWO, 4, 20, "loss 2.000")
         terminal.finish(DONE)
     assert capsys.readouterr().err.splitlines() == [
-        "[1/2] tiny · demo_topic · seed 1: started",
-        "[2/2] tiny · demo_ner · seed 2: started",
-        "[1/2] tiny · demo_topic · seed 1: step 3/10, loss 1.000",
-        "[2/2] tiny · demo_ner · seed 2: step 4/20, loss 2.000",
+        "[1/2] demo_topic · seed 1 · tiny: started",
+        "[2/2] demo_ner · seed 2 · tiny: started",
+        "[1/2] demo_topic · seed 1 · tiny: step 3/10, loss 1.000",
+        "[2/2] demo_ner · seed 2 · tiny: step 4/20, loss 2.000",
         "tiny · demo_topic · seed 1: done, macro_f1 50.00 in 3.0 s",
     ]
 
@@ -162,12 +162,12 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
         terminal.step(TWO, 4, 20, "loss 2.000")
         shown = {task.description: (task.completed, task.total) for task in terminal.bar.tasks}
         assert shown == {
-            "[1/2] tiny · demo_topic · seed 1": (0, None),
-            "[2/2] tiny · demo_ner · seed 2": (4, 20),
+            "[1/2] demo_topic · seed 1 · tiny": (0, None),
+            "[2/2] demo_ner · seed 2 · tiny": (4, 20),
         }
         terminal.finish(DONE)
         assert [task.description for task in terminal.bar.tasks] == [
-            "[2/2] tiny · demo_ner · seed 2"
+            "[2/2] demo_ner · seed 2 · tiny"
         ]
         terminal.start(TWO, 2, 2)
         assert len(terminal.bar.tasks) == 1, (
@@ -177,7 +177,7 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
             replace(DONE, key=None, seed=None, status="unavailable", scores={}, reason="no data")
         )
     assert "done, macro_f1 50.00 in 3.0 s" in screen.getvalue()
-    assert "seed 2: step 3/20, continues where it was stopped\n" in screen.getvalue()
+    assert "seed 2 · tiny: step 3/20, continues where it was stopped\n" in screen.getvalue()
 
 
 def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:
@@ -186,12 +186,21 @@ def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:
 
 def test_means_words_and_next_command():
     results = [
-        scored("a", s, v, truncated_documents=3, lost_gold=0)
+        scored("a", s, v, truncated_documents=3, lost_gold=0, seconds=2.0)
         for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))
     ]
-    lines = list(end_of_run([*results, scored("b c", 1, 0.4)], "my results"))
+    results += [replace(results[0], seed=7, status="failed", scores={}), scored("b c", 1, 0.4)]
+    row, other = cells_of(results)
+    assert (row["seeds"], row["status"], row["seconds"]) == (
+        "1, 2, 3, 7",
+        "3 done, 1 failed",
+        "8.0",
+    )
+    assert (row["score"], row["macro"]) == ("macro_f1 60.00 ± 24.84", "60.00")
+    assert (row["micro"], row["cut"], row["lost"]) == ("–", "3", "–")
+    assert (other["status"], other["score"], other["seconds"]) == ("done", "macro_f1 40.00", "–")
+    lines = list(end_of_run(results, "my results"))
     assert lines == [
-        "a on gad: macro_f1 60.00 ± 24.84 over 3 seeds",
         "cut: test documents longer than the model's window; the rest of them is not read",
         "Results: my results. Next: `biobench report --results-dir 'my results'`, "
         "`biobench compare a 'b c' --results-dir 'my results'`",
@@ -200,11 +209,8 @@ def test_means_words_and_next_command():
 
 def test_scores_below_a_baseline_say_so():
     low = {"baseline": ("majority class", 0.397)}
-    assert next(end_of_run([scored("a", 1, 0.0, **low)], "results")) == (
-        "a on gad: macro_f1 0.00, below the baseline 39.70 (majority class)"
-    )
     (line, _) = end_of_run([scored("a", 1, 0.0, **low), scored("a", 2, 0.6)], "results")
-    assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
+    assert line == "a on gad: 1 of 2 runs below the baseline 39.70 (majority class)"
 
 
 def test_the_published_average_is_the_number_and_macro_f1_stands_beside_it():
@@ -212,11 +218,9 @@ def test_the_published_average_is_the_number_and_macro_f1_stands_beside_it():
     runs = [
         replace(DONE, seed=seed, paper="micro_f1", scores=scores, baseline=None) for seed in (1, 2)
     ]
-    line, _ = end_of_run(runs, "results")
-    assert line == "tiny on demo_topic: micro_f1 60.00 over 2 seeds; macro_f1 50.00"
-    names, rows = cells_of(runs)
-    assert {row[names.index("score")] for row in rows} == {"micro_f1 60.00"}
-    assert {row["primary"] for row in map(RunResult.as_json, runs)} == {"macro_f1"}
+    (row,) = cells_of(runs)
+    assert (row["seeds"], row["score"], row["macro"]) == ("1-2", "micro_f1 60.00", "50.00")
+    assert {row["primary"] for row in map(asdict, runs)} == {"macro_f1"}
 
 
 BASELINES = BaselineRecord.model_construct(
@@ -259,10 +263,10 @@ def test_two_models_of_one_name_are_told_apart_everywhere(biobench, tiny, tmp_pa
     planned = biobench(*command, "--dry-run").ok().out
     assert "encoder-x (2)" in planned
     said = biobench(*command).ok()
-    assert "[4/6] encoder-x (2) · demo_topic · seed 1" in said.err
+    assert "[4/6] demo_topic · seed 1 · encoder-x (2)" in said.err
     lines = said.out.splitlines()
-    means = [line for line in lines if " over 3 seeds" in line]
-    assert [line.partition(" on ")[0] for line in means] == ["encoder-x", "encoder-x (2)"]
+    means = [line.partition(" demo_topic ")[0].strip() for line in lines if " 1-3 " in line]
+    assert means == ["encoder-x", "encoder-x (2)"]
     assert {f"encoder-x: {models[0]}", f"encoder-x (2): {models[1]}"} <= {*lines}
     following = lines[-1].split("`")[-2]
     assert following == f"biobench compare {models[0]} {models[1]}"
@@ -317,7 +321,5 @@ def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
 
 def test_runs_on_several_shares_are_no_seeds_of_one_mean(biobench, tiny):
     said = biobench("run", tiny, "--task demo_topic --seeds 1,2 --fractions 0.5,1", *FAST).ok()
-    means = [line for line in said.out.splitlines() if " over 2 seeds" in line]
-    assert len(means) == 2
-    assert "fraction 0.5" in means[1]
-    assert "over 4 seeds" not in said.out
+    means = [line for line in said.out.splitlines() if " 1-2 " in line]
+    assert ["fraction 0.5" in line for line in means] == [False, True]

@@ -31,7 +31,7 @@ def gold(task: str) -> Rows:
 
 def write(path: Path, rows: Rows) -> Path:
     """The rows as JSON Lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
@@ -82,62 +82,51 @@ def test_one_wrong_label_costs_what_it_is_worth(biobench, tmp_path):
     )
 
 
-def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench, tmp_path):
-    rows = [{"document": d.id, "tags": list(d.tags)} for d in demo("demo_ner").test]
-    row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_ner", "--json").json()[0]
-    assert row["scores"]["micro_f1"] == 1.0
-
-
-def first(rows: Rows, **changed: Any) -> Rows:
-    """With other values in the first row."""
-    return [{**rows[0], **changed}, *rows[1:]]
+def refused(biobench: Run, rows: Rows, task: str, words: str) -> None:
+    """The answer is refused with these words, and nothing is stored."""
+    refusal = call(biobench, write(Path("p.jsonl"), rows), task).refusal()
+    assert (words in refusal, "p.jsonl" in refusal) == (True, True), refusal
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(
-    ("task", "spoil", "words"),
+    ("spoil", "words"),
     [
-        ("demo_topic", lambda r: r[1:], "test documents have no prediction, such as"),
-        ("demo_topic", lambda r: [*r, r[0]], "was predicted before, on line 1"),
-        (
-            "demo_topic",
-            lambda r: first(r, document="nobody"),
-            ":1: document 'nobody' is not one of the test split",
-        ),
-        (
-            "demo_topic",
-            lambda r: first(r, labels=["Cardio"]),
-            ":1: 'Cardio' is not a label of the task",
-        ),
-        ("demo_topic", lambda r: first(r, labels=[]), ":1: gives 0 labels in a task of one label"),
-        ("demo_topic", lambda r: first(r, lables=["x"]), ":1: unknown key 'lables'"),
-        (
-            "demo_ner",
-            lambda r: first(r, spans=[{"start": 0, "end": 10**6, "label": "Disease"}]),
-            "leaves the text",
-        ),
-        (
-            "demo_ner",
-            lambda r: first(r, spans=[{"start": 0.5, "end": 3, "label": "Disease"}]),
-            "spans.0.start: input should be a valid integer, got 0.5",
-        ),
-        (
-            "demo_ner",
-            lambda r: first(r, spans=[{"start": 0, "end": 3, "label": "disease"}]),
-            "is not a label",
-        ),
-        ("demo_ner", lambda r: first(r, spans=None), "needs a list 'spans'"),
-        (
-            "demo_topic",
-            lambda r: first(r, label_scores=dict.fromkeys(demo("demo_topic").labels, 1.5)),
-            "got 1.5",
-        ),
-        ("demo_topic", lambda r: [r[0], "no object"], ":2: is not a JSON object"),
+        (lambda r: r[1:], "test documents have no prediction, such as"),
+        (lambda r: [*r, r[0]], "was predicted before, on line 1"),
+        (lambda r: [r[0], "no object"], ":2: is not a JSON object"),
     ],
 )
-def test_what_does_not_fit_is_refused(biobench, tmp_path, task, spoil, words):
-    refusal = call(biobench, write(tmp_path / "p.jsonl", spoil(gold(task))), task).refusal()
-    assert (words in refusal, "p.jsonl" in refusal) == (True, True), refusal
-    assert not (tmp_path / "results").exists()
+def test_every_document_is_answered_once(biobench, spoil, words):
+    refused(biobench, spoil(gold("demo_topic")), "demo_topic", words)
+
+
+CHANCES = dict.fromkeys(("cardiology", "gastroenterology", "neurology", "pneumology"), 1.5)
+
+
+@pytest.mark.parametrize(
+    ("task", "changed", "words"),
+    [
+        ("demo_topic", {"document": "nobody"}, ":1: document 'nobody' is not one of the test"),
+        ("demo_topic", {"labels": ["Cardio"]}, ":1: 'Cardio' is not a label of the task"),
+        ("demo_topic", {"labels": []}, ":1: gives 0 labels in a task of one label"),
+        ("demo_topic", {"lables": ["x"]}, ":1: unknown key 'lables'"),
+        ("demo_topic", {"label_scores": CHANCES}, "got 1.5"),
+        ("demo_ner", {"spans": None}, "needs a list 'spans'"),
+        ("demo_ner", {"start": 0, "end": 10**6, "label": "Disease"}, "leaves the text"),
+        (
+            "demo_ner",
+            {"start": 0.5, "end": 3, "label": "Disease"},
+            "spans.0.start: input should be a valid integer, got 0.5",
+        ),
+        ("demo_ner", {"start": 0, "end": 3, "label": "disease"}, "is not a label"),
+    ],
+)
+def test_what_does_not_fit_is_refused(biobench, task, changed, words):
+    if "start" in changed:
+        changed = {"spans": [changed]}
+    row, *rows = gold(task)
+    refused(biobench, [{**row, **changed}, *rows], task, words)
 
 
 def test_the_documents_to_answer_hold_no_gold(biobench, tmp_path):

@@ -13,7 +13,7 @@ from biobench.core.packages import plugins
 from biobench.data.catalog import load_task, spec_paths, tasks_folder
 from biobench.data.suite import suite_tasks
 from biobench.errors import SpecError
-from biobench.runs.provenance import _driver
+from biobench.runs.provenance import _DRIVER, _found
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import PLUGIN_METRICS
 from biobench.score.compute import compute
@@ -42,7 +42,7 @@ def test_the_driver_is_read_from_its_file(tmp_path):
         "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
     )
     (tmp_path / "version").write_text(text)
-    assert _driver(tmp_path / "version") == "550.54.15"
+    assert _found(_DRIVER, tmp_path / "version") == "550.54.15"
 
 
 @pytest.fixture

@@ -101,9 +101,9 @@ def test_a_run_warns_before_training_and_strict_refuses(tmp_path):
         )
 
     model = make_tiny_encoder(tmp_path / "tiny")
-    assert make_plan(request(strict=True)).contradictions() == []
+    assert make_plan(request(strict=True)).remarks() == []
     altered(tmp_path)
-    (line,) = make_plan(request(strict=False)).contradictions()
+    (line,) = make_plan(request(strict=False)).remarks()
     assert line.startswith("warning: own: the documents (hash ")
     with pytest.raises(DataFormatError, match="differ from the release") as caught:
         make_plan(request(strict=True))

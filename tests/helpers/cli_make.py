@@ -20,6 +20,15 @@ SCRIPT = Path(sys.executable).parent / "biobench"
 FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--parallel", "1")
 """Options that make a run of a demo task a matter of tenths of a second."""
 
+QUICK: dict[str, Any] = {
+    "limit": 24,
+    "overrides": "training.epochs=1",
+    "device": "cpu",
+    "parallel": 1,
+    "gate": False,
+}
+"""The same as keywords of `biobench.run`."""
+
 
 @dataclass(frozen=True)
 class Said:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -128,59 +129,16 @@ def test_times_in_words() -> None:
     assert [in_words(s) for s in (45, 700, 12_000)] == ["45 s", "12 min", "3 h 20 min"]
 
 
-class Run(NamedTuple):
-    """As much of an item as the order asks for. group: its task."""
-
-    key: str
-    group: str
-    size: float
-    parameters: int | None = 1
-
-    @property
-    def checkpoint(self) -> Run:
-        """Itself: what is read of a checkpoint is its size."""
-        return self
-
-
-class Known(Pace):
-    """A pace that knows some tasks' runs."""
-
-    def __init__(self, known: dict[str, float], rates: list[float]) -> None:
-        self.known, self.rates = known, {(): rates}
-
-    def seconds(self, item: Any) -> float | None:
-        return self.known.get(item.group)
-
-
-@pytest.mark.parametrize(
-    ("runs", "known", "rates", "expected"),
-    [
-        ([Run("a", "small", 1), Run("b", "small", 1), Run("c", "large", 9)], {}, [], "cab"),
-        # the unknown one is taken at the median rate of 0.01 and 0.5: 25.5
-        (
-            [Run("s", "a", 1000), Run("l", "b", 100), Run("u", "c", 100)],
-            {"a": 10.0, "b": 50.0},
-            [0.01, 0.5],
-            "lus",
-        ),
-        ([Run("b", "a", 10, 100), Run("l", "b", 9, 300)], {}, [], "lb"),
-        ([Run("u", "a", 10, None), Run("b", "b", 9, 100)], {}, [], "bu"),
-        ([Run("1", "a", 2), Run("2", "b", 2), Run("3", "a", 2), Run("4", "b", 2)], {}, [], "1324"),
-    ],
-    ids=[
-        "longest first",
-        "measured seconds before sizes",
-        "larger model",
-        "unknown size",
-        "groups together",
-    ],
-)
-def test_the_order_of_claims(
-    runs: list[Run],
-    known: dict[str, float],
-    rates: list[float],
-    expected: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(estimate, "characters", lambda run: run.size)
-    assert "".join(run.key for run in longest_first(runs, Known(known, rates))) == expected  # type: ignore[arg-type]
+def test_the_order_of_claims(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By characters times parameters; seeds of one checkpoint and task stay together."""
+    sizes = {"demo_ner": 1.0, "demo_topic": 1.001}
+    monkeypatch.setattr(estimate, "characters", lambda one: sizes[one.task.id])
+    seeds = [replace(one, seed=seed) for seed in (1, 2) for one in plan.items]
+    models = sorted(plan.checkpoints, key=attrgetter("parameters"), reverse=True)
+    order = [(one.checkpoint.id, one.task.id, one.seed) for one in longest_first(seeds)]
+    assert order == [
+        (checkpoint.id, task, seed)
+        for checkpoint in models
+        for task in ("demo_topic", "demo_ner")
+        for seed in (1, 2)
+    ]

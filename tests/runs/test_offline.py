@@ -11,6 +11,7 @@ import pytest
 
 from biobench.errors import ModelError
 from biobench.runs.api import run
+from tests.helpers.cli_make import QUICK
 
 
 @pytest.fixture
@@ -28,16 +29,9 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_local_run_opens_nothing(tiny: Path, tmp_path: Path, tried: list[Any]) -> None:
-    fast: dict[str, Any] = {
-        "seeds": 1,
-        "device": "cpu",
-        "limit": 16,
-        "overrides": ["training.epochs=1"],
-    }
-    folders = {"results_dir": tmp_path / "r", "data_dir": tmp_path / "empty"}
-    assert [r.status for r in run(str(tiny), "demo_topic", offline=True, **fast, **folders)] == [
-        "done"
-    ]
+    how = {**QUICK, "gate": True, "results_dir": tmp_path / "r", "data_dir": tmp_path / "empty"}
+    (result,) = run(str(tiny), "demo_topic", seeds=1, offline=True, **how)
+    assert result.status == "done"
     assert tried == []
 
 

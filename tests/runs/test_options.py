@@ -7,21 +7,19 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.main import get_command
 
 import biobench
-from biobench.cli.console.options import takes_request
 from biobench.cli.main import app
 from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
-from biobench.runs.options import Option, RunRequest, options
+from biobench.runs.options import RunRequest, options
 from biobench.runs.plan import make_plan
+from tests.helpers.cli_make import QUICK
 
 _CLI_ONLY = {"as_json", "help", "against"}
 
@@ -84,65 +82,9 @@ def test_what_is_given_becomes_what_is_planned() -> None:
         RunRequest("m", threads=0)
 
 
-@pytest.fixture
-def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
-    """Runs a command of one option more than are declared today; gives the requests that reached
-    it.
-    """
-    option = Option[int, int](3, "--folds", help="Folds of the test.", min=1)
-    kind = dataclasses.make_dataclass(
-        "More",
-        [("folds", Option[int, int], option)],
-        bases=(RunRequest,),
-        frozen=True,
-        kw_only=True,
-    )
-    option.__set_name__(kind, "folds")
-    monkeypatch.setattr("biobench.cli.console.options.RunRequest", kind)
-    monkeypatch.setattr(
-        "biobench.cli.console.options.options", lambda: {**options(), "folds": option}
-    )
-    reached: list[Any] = []
-    one = typer.Typer()
-
-    @one.command()
-    @takes_request
-    def only(request: RunRequest, loud: bool = False) -> None:
-        """One command."""
-        reached.append((request, loud))
-
-    return lambda *words: (get_command(one).main(list(words), standalone_mode=False), reached[-1])[
-        1
-    ]
-
-
-def test_one_declaration_is_enough_for_a_new_option(commanded: Any) -> None:
-    request, loud = commanded("m", "--folds", "5", "--task", "a", "--task", "b", "--loud")
-    assert (request.folds, request.tasks, loud) == (5, ("a", "b"), True)
-    request, loud = commanded("m", "n")
-    assert (request.folds, request.model, request.suite, request.tasks, loud) == (
-        3,
-        ("m", "n"),
-        None,
-        (),
-        False,
-    )
-    with pytest.raises(Exception, match="greater than or equal to 1"):
-        commanded("m", "--folds", "0")
-
-
-FAST: dict[str, Any] = {
-    "limit": 24,
-    "overrides": "training.epochs=1",
-    "parallel": 1,
-    "gate": False,
-    "device": "cpu",
-}
-
-
 def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
-    first = biobench.run(encoder, tasks=spec_paths()["demo_ner"], seeds=1, **FAST)
-    again = biobench.run([str(encoder)], tasks=["demo_ner"], seeds=[1], **FAST)
+    first = biobench.run(encoder, tasks=spec_paths()["demo_ner"], seeds=1, **QUICK)
+    again = biobench.run([str(encoder)], tasks=["demo_ner"], seeds=[1], **QUICK)
     assert [r.status for r in first] == ["done"]
     assert [(r.status, r.key) for r in again] == [("skipped", first[0].key)]
 
@@ -152,7 +94,7 @@ def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
     [
         ({"track": "free"}, "unknown --track 'free'"),
         ({"executor": "slurm"}, "unknown --executor 'slurm'"),
-        ({"parallel": 0}, "--parallel '0'"),
+        ({"parallel": -1}, "--parallel '-1'"),
         ({"seeds": []}, "--seeds"),
     ],
 )
@@ -160,7 +102,7 @@ def test_what_is_wrong_is_refused_before_training(
     encoder: Path, wrong: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        biobench.run(encoder, tasks="demo_ner", **{**FAST, **wrong})
+        biobench.run(encoder, tasks="demo_ner", **{**QUICK, **wrong})
     assert not Path("results").exists()
 
 

@@ -16,14 +16,9 @@ from biobench.data.load import load_data, subset
 from biobench.errors import UsageError
 from biobench.report.results import load
 from biobench.schema.protocols import PROTOCOLS, protocol_named_by, protocol_overrides
+from tests.helpers.cli_make import QUICK
 
-QUICK: dict[str, Any] = {
-    "seeds": 1,
-    "device": "cpu",
-    "parallel": 1,
-    "gate": False,
-    "results_dir": "results",
-}
+WHOLE: dict[str, Any] = {"seeds": 1, **QUICK, "limit": None, "overrides": ()}
 
 
 @pytest.mark.parametrize("task", sorted(spec_paths()))
@@ -49,24 +44,20 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
     whole = load_data(load_task("demo_topic"), None)
     caps = ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1")
     monkeypatch.setitem(PROTOCOLS["small"], "text", caps)
-    (result,) = biobench.run(encoder, tasks="demo_topic", protocol="small", **QUICK)
+    (result,) = biobench.run(encoder, tasks="demo_topic", protocol="small", **WHOLE)
     record = json.loads(Path(str(result.predictions)).with_suffix(".json").read_text())
     assert result.status == "done"
     assert record["training"]["steps"] == 2, "17 documents in batches of 16"
     assert record["task"]["test_documents"] == len(whole.test)
     assert record["limit"] is None
     own = ["training.epochs=1", "training.train_documents=16"]
-    (other,) = biobench.run(encoder, tasks="demo_topic", overrides=own, **QUICK)
+    (other,) = biobench.run(encoder, tasks="demo_topic", **{**WHOLE, "overrides": own})
     assert other.key != result.key
     groups = {g.variant: g for g in load("results").groups}
     assert set(groups) == {"small protocol", "training.epochs=1, training.train_documents=16"}
     assert not any(g.is_full for g in groups.values())
-    chosen = {d.id for d in subset(whole.train, most=17)}
-    assert [d.id for d in subset(whole.train, most=17)] == [
-        d.id for d in whole.train if d.id in chosen
-    ]
-    assert chosen < {d.id for d in subset(whole.train, most=40)}
-    assert len(subset(whole.train, 0.5, most=10**6)) == round(0.5 * len(whole.train))
+    few, more = ({d.id for d in subset(whole.train, most=size)} for size in (17, 40))
+    assert few < more
 
 
 @pytest.mark.parametrize(
@@ -82,5 +73,5 @@ def test_what_would_change_the_protocol_is_refused(
     encoder: Path, beside: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        biobench.run(encoder, tasks="demo_topic", **{**QUICK, "protocol": "small", **beside})
+        biobench.run(encoder, tasks="demo_topic", **{**WHOLE, "protocol": "small", **beside})
     assert not Path("results").exists()

@@ -13,7 +13,8 @@ from tests.helpers.checkpoints import make_checkpoint
 
 def test_lengths_and_rates(tmp_path: Path) -> None:
     folder = make_checkpoint("modernbert", tmp_path / "m")
-    lines = measure(str(folder), [16, 64], batch_size=2, steps=1, device="cpu")
+    how = {"batch_size": 2, "steps": 1, "device": "cpu", "offline": True}
+    lines = measure(str(folder), [16, 64], **how)
     assert [line.length for line in lines] == [16, 64]
     for line in lines:
         assert line.inference_tokens_per_second > 0
@@ -22,4 +23,4 @@ def test_lengths_and_rates(tmp_path: Path) -> None:
         assert line.attention == "packed"
     assert lines[0].parameters == lines[1].parameters > 10_000
     with pytest.raises(UsageError, match="length 512 is not a length"):
-        measure(str(make_checkpoint("bert", tmp_path / "bert")), [512])
+        measure(str(make_checkpoint("bert", tmp_path / "bert")), [512], **how)

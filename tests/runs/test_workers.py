@@ -14,7 +14,6 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
-from biobench.errors import UsageError
 from biobench.runs import workers
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
@@ -54,12 +53,6 @@ def test_how_many_workers(request_of: Request) -> None:
         assert (
             worker_count(make_plan(request_of(parallel=parallel, seeds_at_once=at_once))) == count
         )
-    for wrong in ("0", "-1", "many"):
-        for option in ("parallel", "seeds_at_once"):
-            with pytest.raises(
-                UsageError, match=f"--{option.replace('_', '-')} '{wrong}' is not a number"
-            ):
-                make_plan(request_of(**{option: wrong}))
 
 
 @pytest.mark.parametrize(
@@ -94,15 +87,14 @@ def test_five_long_document_runs_of_a_base_model_are_not_planned_on_one_card(
         protocol=SimpleNamespace(max_length=window),
     )
     documents = [SimpleNamespace(reading="x" * size) for size in (longest, 10)]
-    task = SimpleNamespace(
-        loaded=SimpleNamespace(spec=spec), data=SimpleNamespace(train=documents), precision="bf16"
-    )
+    data = SimpleNamespace(train=documents)
+    task = SimpleNamespace(spec=spec, data=data, precision="bf16")
     checkpoint = SimpleNamespace(parameters=149_000_000, config=base)
-    item = SimpleNamespace(track="fixed", task=task, checkpoint=checkpoint)
+    item = SimpleNamespace(is_frozen=False, task=task, checkpoint=checkpoint)
     planned = workers._planned_bytes(item, torch.device("cuda"))  # type: ignore[arg-type]
     assert least < planned / 2**30 < most
     assert (5 * planned > 0.9 * 78 * 2**30) == (longest > 200)
-    item.track = "frozen"
+    item.is_frozen = True
     frozen = workers._planned_bytes(item, torch.device("cuda"))  # type: ignore[arg-type]
     assert frozen == workers.planned_memory_bytes(149_000_000)
 
@@ -224,8 +216,8 @@ def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.S
         parent = subprocess.Popen([SCRIPT, *words], cwd=tmp_path, preexec_fn=heard, **streams)
     until = time.monotonic() + 240
     try:
-        while (tmp_path / "err").read_text(encoding="utf-8").count(": started") < 2:
-            assert parent.poll() is None, (tmp_path / "err").read_text(encoding="utf-8")
+        while (tmp_path / "err").read_text().count(": started") < 2:
+            assert parent.poll() is None, (tmp_path / "err").read_text()
             assert time.monotonic() < until, "the workers did not start"
             time.sleep(0.1)
         beats = [read_heartbeat(path) for path in tmp_path.glob("results/locks/*/*.running")]
@@ -239,5 +231,5 @@ def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.S
     finally:
         parent.kill()
         parent.wait()
-    assert "Traceback" not in (tmp_path / "err").read_text(encoding="utf-8")
+    assert "Traceback" not in (tmp_path / "err").read_text()
     assert Store(tmp_path / "results").scan() == ([], [])

@@ -64,6 +64,7 @@ IncludeAgreement = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")
 ]
+Count = Annotated[int, typer.Option(min=1)]
 Device = Annotated[str, shown("device")]
 Offline = Annotated[bool, shown("offline")]
 Overrides = Annotated[list[str], shown("overrides")]

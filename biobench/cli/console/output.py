@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,9 @@ def terminal_width() -> int | None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    sys.stdout.write(shown_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+    """One JSON document on stdout; dataclasses are objects there."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=asdict)
+    sys.stdout.write(shown_json(text) + "\n")
 
 
 def answer(as_json: bool, data: Any, lines: Iterable[str]) -> None:
@@ -57,11 +60,9 @@ def with_interval(value: float | None, ends: Any, sign: str = "", scale: float =
         return "–"
     low, high = (getattr(ends, end, None) for end in ("low", "high"))
     text = f"{scale * value:{sign}.2f}"
-    return (
-        text
-        if low is None or high is None
-        else f"{text} [{scale * low:{sign}.2f}, {scale * high:{sign}.2f}]"
-    )
+    if low is None or high is None:
+        return text
+    return f"{text} [{scale * low:{sign}.2f}, {scale * high:{sign}.2f}]"
 
 
 def write_output(path: Path, text: str) -> None:
@@ -82,3 +83,13 @@ def write_output(path: Path, text: str) -> None:
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror or error}"
         raise UsageError(message, hint="choose another --output") from error
+
+
+def write_text(text: str, output: Path | None) -> None:
+    """To a file, or to stdout, where a terminal must take no part of a name for a command."""
+    if output is not None:
+        write_output(output, text)
+        return
+    if sys.stdout.isatty():
+        text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text)
+    sys.stdout.write(text)

@@ -6,7 +6,6 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
@@ -41,24 +40,23 @@ class _Warnings(logging.Handler):
             self.display.say(record.getMessage())
 
 
+def _text_column(text: str, ratio: int) -> TextColumn:
+    return TextColumn(text, table_column=Column(ratio=ratio, no_wrap=True, overflow="ellipsis"))
+
+
 class RunTerminal(Display, Reporter):
     """A `Reporter` for people; while it is open it also shows warnings."""
 
     def __init__(self) -> None:
-        columns = (
-            TextColumn(
-                "{task.fields[short]}",
-                table_column=Column(ratio=7, no_wrap=True, overflow="ellipsis"),
-            ),
+        super().__init__(
+            _text_column("{task.description}", ratio=7),
             BarColumn(bar_width=6),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            TextColumn(
-                "{task.fields[what]}",
-                table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis"),
-            ),
+            _text_column("{task.fields[what]}", ratio=3),
+            transient=True,
+            expand=True,
         )
-        super().__init__(*columns, transient=True, expand=True)
         self.runs: dict[str, _Shown] = {}
         self.warnings = _Warnings(self)
 
@@ -66,12 +64,7 @@ class RunTerminal(Display, Reporter):
         logging.getLogger("biobench").addHandler(self.warnings)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         logging.getLogger("biobench").removeHandler(self.warnings)
         self.close()
 
@@ -82,23 +75,21 @@ class RunTerminal(Display, Reporter):
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
         self._drop(run.key)  # a worker that died left it
-        entry = _Shown(
-            f"[{position}/{total}] {run.model} · {run.task} · seed {run.seed}",
-            None,
-            time.monotonic(),
-        )
+        # the model comes last, as the end of a long line is cut
+        label = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"
+        bar = None
         if self.bar is None:
-            self.say(f"{entry.label}: started")
+            self.say(f"{label}: started")
         else:
-            # of a long line the end is cut
-            short = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"
-            entry.bar = self.bar.add_task(entry.label, total=None, what="", short=short)
-        self.runs[run.key] = entry
+            bar = self.bar.add_task(label, total=None, what="")
+        self.runs[run.key] = _Shown(label, bar, time.monotonic())
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         entry = self.runs[run.key]
-        line = f"{entry.label}: step {done}/{total}, {what}" if total else f"{entry.label}: {what}"
+        line = f"{entry.label}: {what}"
+        if total:
+            line = f"{entry.label}: step {done}/{total}, {what}"
         if self.bar is not None and entry.bar is not None:
             self.bar.update(entry.bar, completed=done, total=total or None, what=what)
         if isinstance(what, ProgressNote):
