@@ -76,7 +76,7 @@ def compare_counts(
         sides = left_out_of(first, average, corpus), left_out_of(second, average, corpus)
         differences.append(float(sides[0].full.mean() - sides[1].full.mean()))
         seeds = None
-        if min(first.n_seeds, second.n_seeds) > 1:
+        if min(len(first.tp), len(second.tp)) > 1:
             seeds = tuple(seed_part(side.full) for side in sides)
         noises.append(TaskNoise(corpus, seeds, sides))
     weights = task_weights(letters)
