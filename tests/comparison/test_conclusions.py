@@ -32,10 +32,10 @@ def store(folder, seed: int, models=MODELS, tasks=TASKS, rename=lambda name: nam
         for task in tasks:
             quality = level + chance.uniform(-0.05, 0.05)
             for run in seeds:
-                count = 40
-                gold = documents_of(task, count)
-                said = predictions(gold, quality, f"{seed} {model} {task} {run}")
-                save(folder, rename(model), task, run, count=count, said=said)
+                answers = predictions(
+                    documents_of(task, 40), quality, f"{seed} {model} {task} {run}"
+                )
+                save(folder, rename(model), task, run, count=40, said=answers)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -84,15 +84,6 @@ def test_names_and_order_change_nothing(tmp_path):
             assert pair.verdict == other.verdict
         ranks = {back[model.model]: model.ranks for model in renamed.ranking}
         assert ranks == {model.model: model.ranks for model in plain.ranking}
-
-
-def test_swapping_two_models_turns_the_sign_alone(tmp_path):
-    store(tmp_path, 5, models=("a", "b"))
-    one = compare("a", "b", results_dir=tmp_path, pooled=True)
-    two = compare("b", "a", results_dir=tmp_path, pooled=True)
-    assert one.verdict == two.verdict
-    assert one.pairs[0].difference == -two.pairs[0].difference
-    assert one.pairs[0].here.p == two.pairs[0].here.p
 
 
 def test_the_interval_is_at_the_level_at_which_holm_decided(tmp_path):
