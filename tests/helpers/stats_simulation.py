@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from biobench.stats import (
-    Answer,
     Average,
     Counts,
     LeftOut,
-    TaskNoise,
     left_out,
-    mean_variances,
-    seed_part,
-    task_weights,
-    these_tasks,
 )
 from biobench.stats.types import FloatArray
 
@@ -62,22 +55,3 @@ class Population:
 def left_out_of(counts: Counts, average: Average = "macro", corpus: str = "") -> LeftOut:
     """With the groups named by their position; those of one corpus share their names."""
     return left_out(counts, average, groups=[f"{corpus}{i}" for i in range(counts.n_groups)])
-
-
-def compare_counts(
-    pairs: Sequence[tuple[Counts, Counts]], average: Average = "macro", corpora: str = ""
-) -> Answer | None:
-    """First minus second model on tasks; corpora: a letter a task, each its own where none is
-    given.
-    """
-    letters = corpora or "".join(chr(97 + i) for i in range(len(pairs)))
-    noises, differences = [], []
-    for (first, second), corpus in zip(pairs, letters, strict=True):
-        sides = left_out_of(first, average, corpus), left_out_of(second, average, corpus)
-        differences.append(float(sides[0].full.mean() - sides[1].full.mean()))
-        seeds = None
-        if min(len(first.tp), len(second.tp)) > 1:
-            seeds = tuple(seed_part(side.full) for side in sides)
-        noises.append(TaskNoise(corpus, seeds, sides))
-    weights = task_weights(letters)
-    return these_tasks(float(weights @ differences), mean_variances(noises, weights))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from biobench.baselines.reading import dictionary
 from biobench.baselines.verdict import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, subset
@@ -233,38 +232,6 @@ def test_stored_recalls_are_those_of_plain_counting(
         for place, recall in enumerate(counted):
             means[place] += 100 * recall / len(group.records)
     assert means == pytest.approx([seen, unseen], abs=0.06)
-
-
-@pytest.mark.real
-def test_stored_recalls_of_concepts_are_those_of_plain_counting(data_dir: Path) -> None:
-    """The original release read here line by line: a mention is of an unseen concept where no
-    training row names one of its concepts."""
-    named: dict[str, dict[str, list[set[str]]]] = {"train": {}, "test": {}}
-    for split, folder in (("train", "train/NCBItrainset"), ("test", "test/NCBItestset")):
-        for line in (data_dir / f"ncbi_disease_pubtator/{folder}_corpus.txt").open():
-            fields = line.rstrip("\n").split("\t")
-            if len(fields) == 6:
-                concepts = set(re.split(r"[|+,]", fields[5].strip()))
-                named[split].setdefault(fields[0], []).append(concepts)
-    trained = set().union(*(c for rows in named["train"].values() for c in rows))
-    unseen = sum(not c & trained for rows in named["test"].values() for c in rows)
-    runs = [r for r in Store(RESULTS).records() if r.task.id == "ncbi_disease" and not r.overrides]
-    assert len(runs) == 6
-    for run in runs:
-        assert run.slices["unseen_concepts"].gold == unseen == 165
-        assert run.slices["seen_concepts"].gold == 960 - unseen
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("task", ["ncbi_disease", "quaero_emea"])
-def test_the_training_dictionary_finds_no_unseen_mention(task: str, data_dir: Path) -> None:
-    data = load_data(load_task(task), data_dir)
-    (answers,) = dictionary(data).draws
-    parts = parts_of("token_ner" if data.train[0].tags else "span_ner", data.train, data.test)
-    kind = load_task(task).spec.type
-    scores = slice_scores(identity(kind, *data.labels), parts, answers)
-    assert scores["unseen"].scores["micro_recall"] == 0
-    assert scores["seen"].scores["micro_recall"] > 0.3
 
 
 def test_baselines_stand_beside_a_slice_with_their_scores_on_it() -> None:

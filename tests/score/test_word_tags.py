@@ -5,14 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from seqeval.metrics import classification_report
-from seqeval.scheme import IOB2
 
-from biobench.data.catalog import load_task
-from biobench.data.load import load_data
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.schema.tags import Mode, tags_to_spans
@@ -125,31 +120,3 @@ def test_a_submission_may_lack_later_scores_and_may_not_claim_others() -> None:
         made = honest.model_copy(update={"scores": scores})
         found = [check.code for check in _score_problems(made, "run.json", gold, said)]
         assert found == codes, claim
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("name", ["ncbi_disease", "bc5cdr", "social_history"])
-def test_figures_of_a_corpus_are_those_of_seqeval_s_report(name: str, data_dir: Path) -> None:
-    data = load_data(load_task(name), data_dir)
-    mode: Mode = "lenient" if data.decode == "lenient" else "strict"
-    shown, said, true, found = {}, [], [], []
-    for number, document in enumerate(data.test):
-        words = len(document.tags)
-        tags = ["O" if (number + k) % 7 == 0 else tag for k, tag in enumerate(document.tags)]
-        if number % 5 == 0:  # a window that shows two words in three
-            shown[document.id] = 2 * words // 3
-            tags[2 * words // 3 :] = ["O"] * (words - 2 * words // 3)
-        spans = tags_to_spans(tags, document.tokens, mode)
-        said.append(Prediction(document.id, spans=spans, tags=tuple(tags)))
-        end = shown.get(document.id, words)
-        true.append(list(document.tags[:end]))
-        found.append(tags[:end])
-    strict = {"mode": "strict", "scheme": IOB2} if mode == "strict" else {}
-    report = classification_report(true, found, output_dict=True, zero_division=0, **strict)
-    made = run(mode, shown, len(shown))
-    labels = {"labels": data.labels, "gold_labels": data.gold_labels}
-    made = made.model_copy(update={"task": made.task.model_copy(update=labels)})
-    scores = scored(made, data.test, said).scores
-    assert 0.5 < scores["micro_f1"] < scores[MICRO] < 1
-    assert scores[MICRO] == pytest.approx(report["micro avg"]["f1-score"], abs=1e-12)
-    assert scores[MACRO] == pytest.approx(report["macro avg"]["f1-score"], abs=1e-12)
