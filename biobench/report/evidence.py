@@ -220,7 +220,7 @@ class Evidence:
                 f"{record.task.id} has no slice '{group.slice}'", hint="run `biobench rescore`"
             )
         _, predictions = group.store.load_predictions(record, texts.scored_on)
-        return part_counts(record.task, part, predictions, by_group=True)
+        return part_counts(record.task, part, predictions)
 
     def _texts(self, record: RunRecord) -> RunTexts:
         if self._reader is None:

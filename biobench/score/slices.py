@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import compress
 from typing import Protocol
 
 from biobench.data.checks.similar import near, normalised
@@ -243,13 +244,7 @@ class RunTexts:
         return parts_of(self.type, self.trained_on, gold)
 
 
-def part_counts(
-    task: ScoredTask,
-    part: Part,
-    predictions: Sequence[Prediction],
-    *,
-    by_group: bool = False,
-) -> GroupCounts:
+def part_counts(task: ScoredTask, part: Part, predictions: Sequence[Prediction]) -> GroupCounts:
     """The exact counts of a part; see `score.counting.counts`."""
     documents = {document.id for document in part.documents}
     return counts(
@@ -257,7 +252,6 @@ def part_counts(
         labels=task.labels,
         gold=part.documents,
         predictions=[p for p in predictions if p.document in documents],
-        by="group" if by_group else "nothing",
         holds=part.holds,
     )
 
@@ -271,17 +265,15 @@ def slice_scores(
     kind = get_kind(task.type)
     scores = {}
     for name, part in parts.items():
-        if not part.documents:
-            continue
-        summed = part_counts(task, part, predictions)
-        (gold_of_label,) = summed.tp + summed.fn
-        labels = [label for label, n in zip(summed.labels, gold_of_label, strict=True) if n]
+        counted = part_counts(task, part, predictions)
+        tp, _, fn = counted.totals
+        labels = list(compress(counted.labels, tp + fn))
         if not labels:
             continue
-        values = f1_averages(summed, labels)
+        values = f1_averages(counted, labels)
         if kind.single and part.holds is None:
             values["accuracy"] = values["micro_f1"]
         if kind.single and task.negative_label is not None:
-            values["micro_f1_positive"] = micro_without(summed, task.negative_label)
-        scores[name] = SliceScores(gold=int(gold_of_label.sum()), scores=values)
+            values["micro_f1_positive"] = micro_without(counted, task.negative_label)
+        scores[name] = SliceScores(gold=int((tp + fn).sum()), scores=values)
     return scores
