@@ -71,30 +71,29 @@ def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """No mention anywhere; and mentions that begin at each word as often as in training, with
     labels and lengths drawn from there.
     """
-    seen: Counter[tuple[str, int]] = Counter()
+    places: Counter[tuple[str, int]] = Counter()
     total = 0
     for d in data.train:
         words = Words.of(d)
         total += len(words)
-        seen.update((label, end - begin) for begin, end, label in words.places(d.spans))
-    kinds = sorted(seen)
+        places.update((label, end - begin) for begin, end, label in words.places(d.spans))
+    kinds = sorted(places)
     # Nested mentions can begin more often than there are words; a word then always begins one.
-    rates = np.array([seen[kind] for kind in kinds], dtype=np.float64) / max(
-        total, 1, sum(seen.values())
-    )
-    edges = np.cumsum(rates)
+    begun = np.array([places[kind] for kind in kinds], dtype=np.float64)
+    edges = np.cumsum(begun / max(total, 1, places.total()))
     rng = np.random.default_rng(seed)
-    tests = [(d, Words.of(d)) for d in data.test]
+    tests = [(d.id, Words.of(d)) for d in data.test]
     draws = []
     for _ in range(DRAWS):
         predictions = []
-        for d, words in tests:
-            drawn = enumerate(np.searchsorted(edges, rng.random(len(words)), side="right").tolist())
-            begun = [(i, *kinds[k]) for i, k in drawn if k < len(kinds)]
-            spans = tuple(
-                words.span((i, i + n, label)) for i, label, n in begun if i + n <= len(words)
-            )
-            predictions.append(Prediction(d.id, spans=spans))
+        for name, words in tests:
+            spans = []
+            drawn = np.searchsorted(edges, rng.random(len(words)), side="right")
+            for begin in np.flatnonzero(drawn < len(kinds)).tolist():
+                label, length = kinds[drawn[begin]]
+                if begin + length <= len(words):
+                    spans.append(words.span((begin, begin + length, label)))
+            predictions.append(Prediction(name, spans=tuple(spans)))
         draws.append(predictions)
     description = (
         "mentions begin at random words as often as in training, with labels and lengths from there"

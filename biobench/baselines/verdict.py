@@ -162,13 +162,15 @@ def _policy(
     kind: Literal["floor", "ceiling"],
 ) -> PolicyScores:
     """The baseline's scores on the test split and on its parts, means over its draws."""
-    scores = [score_task(spec, data, data.test, draw).values for draw in baseline.draws]
     scored_task = _ScoredTask(spec.type, data.labels, spec.metric.negative_label)
-    on_parts = [slice_scores(scored_task, parts, draw) for draw in baseline.draws]
+    scores, on_parts = [], []
+    for draw in baseline.draws:
+        scores.append(score_task(spec, data, data.test, draw).values)
+        on_parts.append(slice_scores(scored_task, parts, draw))
     slices = {}
-    for name, part in on_parts[0].items():
+    for name, on_part in on_parts[0].items():
         means = _means([draw[name].scores for draw in on_parts])
-        slices[name] = SliceScores(gold=part.gold, scores=means)
+        slices[name] = SliceScores(gold=on_part.gold, scores=means)
     return PolicyScores(
         name=baseline.name,
         words=baseline.words,
