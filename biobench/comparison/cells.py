@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from biobench.errors import UsageError
-from biobench.report.evidence import LEAST_SEEDS, seed_noise
+from biobench.report.evidence import LEAST_SEEDS, Evidence, seed_noise
 from biobench.report.groups import RunGroup
 from biobench.report.guessing import TaskScores
 from biobench.report.tasks import TaskInfo
-from biobench.stats import Part, splits_part
+from biobench.stats import LeftOut, Part, TaskNoise, splits_part
 
 COUNTS = ("no seeds", "one seed", "two seeds")
 """What a model has too little of, in words."""
@@ -65,10 +65,13 @@ class PairedTask:
     """Two models on one task.
 
     Seeds are independent, so all of both sides count. Splits of one corpus pair: both sides have
-    the same ones (`on_common_splits`).
+    the same ones (`on_common_splits`). documents: the scores of both sides without each group of
+    documents; None where they are unknown, for the reason in `unread`.
     """
 
     sides: tuple[Cell, Cell]
+    documents: tuple[LeftOut, LeftOut] | None = None
+    unread: str = ""
 
     @property
     def info(self) -> TaskInfo:
@@ -118,6 +121,13 @@ class PairedTask:
         return tuple(part for side in self.sides for part in side.seed_noise or ())
 
     @property
+    def noise(self) -> TaskNoise:
+        """What the difference varies by."""
+        if self.ratio:
+            return TaskNoise(self.info.corpus, None, None, splits=self.splits_noise)
+        return TaskNoise(self.info.corpus, self.seed_noise, self.documents)
+
+    @property
     def splits_noise(self) -> Part | None:
         """Variance of the difference over splits; None without splits that both sides have, and for
         fewer than three.
@@ -126,6 +136,25 @@ class PairedTask:
         if not self.ratio or self.is_printed or len(first) < LEAST_SEEDS:
             return None
         return splits_part(first - second, self.ratio, resolution=self.unit)
+
+
+def paired_task(sides: tuple[Cell, Cell], evidence: Evidence) -> PairedTask:
+    """Two models on one task, with what stored predictions say of both."""
+    documents = []
+    for cell in sides:
+        if cell.group is None:
+            return PairedTask(sides, unread="a printed score has no predictions")
+        left_out = evidence.left_out(cell.group, cell.metric)
+        if isinstance(left_out, str):
+            return PairedTask(sides, unread=left_out)
+        documents.append(left_out)
+    groups = documents[0].groups
+    if documents[1].groups != groups:
+        reason = "the models were scored on other documents; repeat the runs"
+        return PairedTask(sides, unread=reason)
+    if len(groups) < 2:
+        return PairedTask(sides, unread="one group of documents")
+    return PairedTask(sides, (documents[0], documents[1]))
 
 
 def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:

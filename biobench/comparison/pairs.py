@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from biobench.comparison.cells import PairedTask
+from biobench.comparison.cells import PairedTask, paired_task
 from biobench.comparison.ranks import Guessing
 from biobench.comparison.result import TIE, KindPart, PairResult, TaskLine, is_reversed
 from biobench.comparison.tasks import CommonTasks
@@ -17,8 +17,6 @@ from biobench.report.tasks import TASK_FAMILIES
 from biobench.stats import (
     Answer,
     Estimand,
-    LeftOut,
-    TaskNoise,
     holm,
     mean_variances,
     task_weights,
@@ -28,26 +26,6 @@ from biobench.stats import (
 
 Labels = tuple[str, str]
 """Names of the first and the second model."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskEvidence:
-    """Two models on one task, and their scores without each group of documents.
-
-    documents: of both sides; None where that is unknown, for the reason in `unread`.
-    """
-
-    row: PairedTask
-    documents: tuple[LeftOut, LeftOut] | None
-    unread: str = ""
-
-    @property
-    def noise(self) -> TaskNoise:
-        """What the difference of the two varies by."""
-        row = self.row
-        if row.ratio:
-            return TaskNoise(row.info.corpus, None, None, splits=row.splits_noise)
-        return TaskNoise(row.info.corpus, row.seed_noise, self.documents)
 
 
 def pair_result(
@@ -62,19 +40,18 @@ def pair_result(
 
     alpha: level of the count of tasks on which a model is shown to be better.
     """
-    sides = (common.cells_of(label) for label in labels)
-    rows = [PairedTask(cells) for cells in zip(*sides, strict=True)]
-    tasks = [task_evidence(row, evidence) for row in rows]
+    cells = (common.cells_of(label) for label in labels)
+    rows = [paired_task(sides, evidence) for sides in zip(*cells, strict=True)]
     printed = any(row.is_printed for row in rows)
     weights = task_weights([row.info.corpus for row in rows])
     differences = np.array([row.difference for row in rows])
     difference = math.fsum(weights * differences)
-    known_noise = these_tasks(difference, mean_variances([task.noise for task in tasks], weights))
-    lines = [_task_line(task, printed) for task in tasks]
+    known_noise = these_tasks(difference, mean_variances([row.noise for row in rows], weights))
+    lines = [_task_line(row, printed) for row in rows]
     answer, wider_answer, runs, reason = known_noise, None, None, ""
     if answer is None or not _is_tested(answer, printed):
         answer = None
-        reason = _reason(labels, tasks, reverse=is_reversed(*labels, difference))
+        reason = _reason(labels, rows, reverse=is_reversed(*labels, difference))
     else:
         wider_answer = _beyond(rows, differences, answer)
     if known_noise is not None and known_noise.estimand is Estimand.THESE_RUNS:
@@ -96,28 +73,10 @@ def pair_result(
     )
 
 
-def task_evidence(row: PairedTask, evidence: Evidence) -> TaskEvidence:
-    """The row with what stored predictions say of both sides."""
-    sides = []
-    for cell in row.sides:
-        if cell.group is None:
-            return TaskEvidence(row, None, "a printed score has no predictions")
-        left_out = evidence.left_out(cell.group, cell.metric)
-        if isinstance(left_out, str):
-            return TaskEvidence(row, None, left_out)
-        sides.append(left_out)
-    groups = sides[0].groups
-    if sides[1].groups != groups:
-        return TaskEvidence(row, None, "the models were scored on other documents; repeat the runs")
-    if len(groups) < 2:
-        return TaskEvidence(row, None, "one group of documents")
-    return TaskEvidence(row, (sides[0], sides[1]))
-
-
-def _task_line(task: TaskEvidence, printed: bool) -> TaskLine:
+def _task_line(row: PairedTask, printed: bool) -> TaskLine:
     """One task by itself, its noises apart and together."""
-    row, difference = task.row, task.row.difference
-    variances = mean_variances([task.noise], np.ones(1))
+    difference = row.difference
+    variances = mean_variances([row.noise], np.ones(1))
     over_seeds = over_documents = None
     if not all(side.is_untrained for side in row.sides):
         over_seeds = these_tasks(difference, replace(variances, documents=None))
@@ -140,7 +99,7 @@ def _task_line(task: TaskEvidence, printed: bool) -> TaskLine:
         seeds=over_seeds,
         documents=over_documents,
         total=both,
-        groups=None if task.documents is None else len(task.documents[0].groups),
+        groups=None if row.documents is None else len(row.documents[0].groups),
     )
 
 
@@ -164,26 +123,25 @@ def _untrained(labels: Labels, rows: Sequence[PairedTask]) -> tuple[str, ...]:
     return tuple(untrained)
 
 
-def _reason(labels: Labels, tasks: Sequence[TaskEvidence], *, reverse: bool) -> str:
+def _reason(labels: Labels, rows: Sequence[PairedTask], *, reverse: bool) -> str:
     """Why nothing is tested on these tasks: each lack with the tasks that have it.
 
     reverse: whether the second model is named first.
     """
     tasks_of: dict[tuple[str, str], list[str]] = {}
-    for task in tasks:
-        for lack in _lacks(labels, task, reverse):
-            tasks_of.setdefault(lack, []).append(task.row.info.id)
+    for row in rows:
+        for lack in _lacks(labels, row, reverse):
+            tasks_of.setdefault(lack, []).append(row.info.id)
     reasons = []
     for (words, detail), ids in tasks_of.items():
         # what is true of several tasks, of all of them, needs no list
-        on_tasks = "" if len(ids) == len(tasks) > 1 else f" on {', '.join(ids)}"
+        on_tasks = "" if len(ids) == len(rows) > 1 else f" on {', '.join(ids)}"
         reasons.append(f"{words}{on_tasks}{detail}")
     return "; ".join(reasons)
 
 
-def _lacks(labels: Labels, task: TaskEvidence, reverse: bool) -> list[tuple[str, str]]:
+def _lacks(labels: Labels, row: PairedTask, reverse: bool) -> list[tuple[str, str]]:
     """What a task's test needs and does not have: in words, and a detail in brackets."""
-    row = task.row
     if row.ratio:
         if row.is_printed:
             return [("printed scores have no splits to pair with", "")]
@@ -194,9 +152,9 @@ def _lacks(labels: Labels, task: TaskEvidence, reverse: bool) -> list[tuple[str,
     if reverse:
         sides.reverse()
     lacks = [(f"{label} has {lack}", "") for label, lack in sides if lack]
-    if not lacks and task.documents is None and not row.is_printed:
+    if not lacks and row.documents is None and not row.is_printed:
         # what to do about it stands in the notes
-        why, _, _ = task.unread.partition(" (")
+        why, _, _ = row.unread.partition(" (")
         lacks.append(("test-set noise is unknown", f" ({why})"))
     return lacks
 
