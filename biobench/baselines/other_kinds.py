@@ -94,12 +94,12 @@ class _Option(NamedTuple):
 
 def _options(documents: Sequence[Document]) -> list[_Option]:
     """Every option that is not missing."""
-    return [
-        _Option(document, number, document.text[start:end])
-        for document in documents
-        for number, (start, end) in enumerate(document.pieces)
-        if start < end
-    ]
+    options = []
+    for document in documents:
+        for number, (start, end) in enumerate(document.pieces):
+            if start < end:
+                options.append(_Option(document, number, document.text[start:end]))
+    return options
 
 
 def _option_words(data: TaskData, seed: int) -> Baseline:

@@ -133,15 +133,19 @@ def _hits_by_seat(
     """
     number = {item: i for i, item in enumerate(dict.fromkeys(chain(*true, *predicted)))}
     # an item and its document as one number; the last of the sorted ones is beyond all
-    gold_keys = {i * len(number) + number[item] for i, row in enumerate(true) for item in row}
-    keys = np.array([*sorted(gold_keys), np.iinfo(np.int64).max], dtype=np.int64)
+    keys = {np.iinfo(np.int64).max}
     column = {label: i for i, label in enumerate(labels)}
-    rows = [(i, number[item], column[item[2]]) for i, row in enumerate(predicted) for item in row]
+    rows = []
+    for position, (gold_items, answers) in enumerate(zip(true, predicted, strict=True)):
+        keys.update(position * len(number) + number[place] for place in gold_items)
+        rows += [(position, number[place], column[place[2]]) for place in answers]
+    gold_keys = np.array(sorted(keys), dtype=np.int64)
     document, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
 
     def hits(seat: IntArray) -> IntArray:
         laid = seat[document] * len(number) + item
-        return np.bincount(label[keys[np.searchsorted(keys, laid)] == laid], minlength=len(labels))
+        is_gold = gold_keys[np.searchsorted(gold_keys, laid)] == laid
+        return np.bincount(label[is_gold], minlength=len(labels))
 
     return hits
 
@@ -196,9 +200,10 @@ def _permuted(
 ) -> Tested:
     """The score of things in their order, and in the orders that `seats` draws (None: any)."""
     rng = np.random.default_rng(seed)
-    drawn = [
-        score(rng.permutation(size) if seats is None else seats(rng)) for _ in range(PERMUTATIONS)
-    ]
+    drawn = []
+    for _ in range(PERMUTATIONS):
+        order = rng.permutation(size) if seats is None else seats(rng)
+        drawn.append(score(order))
     observed = score(np.arange(size))
     return Tested(observed, float(np.mean(drawn)), _p(observed, np.array(drawn)))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, ne
 
 from biobench.errors import UsageError
 from biobench.report.entrants import Entrant, line_name
@@ -71,11 +72,8 @@ def _nothing_in_common(task: str, stored: Mapping[str, ByCondition]) -> UsageErr
         release = f"(spec {condition[0][:8]}, data {condition[1][:8]})"
         described.setdefault(condition, f"'{label}' was run {protocol} {release}")
     (condition, words), (other_condition, other_words), *_ = described.items()
-    differing = next(
-        name
-        for name, value, other in zip(CONDITION, condition, other_condition, strict=True)
-        if value != other
-    )
+    differs = map(ne, condition, other_condition)
+    differing = next(compress(CONDITION, differs))
     return UsageError(
         f"{task}: {words} and {other_words}: not the same {differing}, so not comparable",
         hint="run both the same way, or name the other tasks with --task (repeatable)",

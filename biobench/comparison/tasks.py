@@ -293,11 +293,11 @@ def same_runs(tasks: Sequence[TaskInfo], entrants: Sequence[Entrant], runs_of: R
             if entrant.label in runs_of[info.id]:
                 keys += (brief.key for brief in runs_of[info.id][entrant.label].briefs)
         labels_of.setdefault(tuple(keys), []).append(entrant.label)
-    return [
-        f"{' and '.join(sorted(labels))} are the same runs here"
-        for keys, labels in labels_of.items()
-        if keys and len(labels) > 1
-    ]
+    notes = []
+    for run_keys, labels in labels_of.items():
+        if run_keys and len(labels) > 1:
+            notes.append(f"{' and '.join(sorted(labels))} are the same runs here")
+    return notes
 
 
 def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:

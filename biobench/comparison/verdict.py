@@ -150,17 +150,15 @@ def correction_words(pair: PairResult) -> str:
 def failures(comparison: Compared, pair: PairResult) -> str:
     """``, counting 1 failed run (b on gad, seed 4)``; empty without one."""
     tasks = {line.task for line in pair.tasks}
-    failed = [
-        run
-        for model in (pair.better, pair.worse)
-        for run in comparison.failed
-        if run.model == model and run.task in tasks
-    ]
+    failed = []
+    for model in (pair.better, pair.worse):
+        for run in comparison.failed:
+            if run.model == model and run.task in tasks:
+                failed.append(f"{run.model} on {run.task}, seed {run.seed}")
     if not failed:
         return ""
-    each = "; ".join(f"{run.model} on {run.task}, seed {run.seed}" for run in failed)
     runs = "run" if len(failed) == 1 else "runs"
-    return f", counting {len(failed)} failed {runs} ({each})"
+    return f", counting {len(failed)} failed {runs} ({'; '.join(failed)})"
 
 
 def beyond_clause(pair: PairResult) -> str:

@@ -4,6 +4,7 @@ label.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,8 @@ from biobench.schema.strict import suggest
 
 IntArray = NDArray[np.int64]
 Match = Literal["exact", "partial"]
+Offsets = tuple[int, int]
+"""Characters [start, end)."""
 Item = tuple[str, int, int]
 """What is right or wrong: label, start, end; see `kinds.base.Kind.items`."""
 
@@ -103,15 +106,16 @@ def _count_partial(
     fn: IntArray,
 ) -> None:
     """Adds the document's counts with overlap. tp, fp, fn: (labels,)."""
-    true, predicted = set(document.spans), set(prediction.spans)
-    for label in {s.label for s in true | predicted}:
-        gold_offsets = [(s.start, s.end) for s in true if s.label == label]
-        predicted_offsets = [(s.start, s.end) for s in predicted if s.label == label]
-        matched = overlap_matches(gold_offsets, predicted_offsets)
+    offsets: dict[str, tuple[list[Offsets], list[Offsets]]] = defaultdict(lambda: ([], []))
+    for side, spans in enumerate((document.spans, prediction.spans)):
+        for start, end, label in set(spans):
+            offsets[label][side].append((start, end))
+    for label, (gold, predicted) in offsets.items():
+        matched = overlap_matches(gold, predicted)
         at = column[label]
         tp[at] += matched
-        fp[at] += len(predicted_offsets) - matched
-        fn[at] += len(gold_offsets) - matched
+        fp[at] += len(predicted) - matched
+        fn[at] += len(gold) - matched
 
 
 def shares(
@@ -214,10 +218,6 @@ def _check_labels(side: str, answer: Document | Prediction, labels: Collection[s
         if label not in labels:
             message = f"a document's {side} label {{}} is not one of the task's"
             raise ScoreError(message, hint=suggest(label, list(labels)), value=label)
-
-
-Offsets = tuple[int, int]
-"""Characters [start, end)."""
 
 
 def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> int:
