@@ -329,4 +329,3 @@ def test_patients_in_both_splits_are_refused_or_flagged(judge: Judge) -> None:
     assert "beats permuted" in failed(partly), "asked of new patients, the words tell nothing"
     assert "overlap" not in failed(partly)
     assert any("80 are of groups (patients, articles)" in flag for flag in partly.flags)
-
