@@ -17,7 +17,7 @@ from biobench.report.baselines import no_skill
 from biobench.report.results import load
 from biobench.schema.record import Resampling
 from tests.helpers.baselines_make import play
-from tests.helpers.compare_make import save, save_errors, save_runs
+from tests.helpers.compare_make import save, save_errors, save_models, save_runs
 
 PAPER = """\
 id: paper
@@ -45,6 +45,13 @@ def publish(results: Path, **printed: str) -> None:
         value, seeds, sd = numbers.split(",")
         rows.append(f"{model},base,MLM,en,gad,{value},micro_f1,micro_f1,{seeds},{sd}\n")
     (folder / "paper.csv").write_text(COLUMNS + "".join(rows))
+
+
+def save_folds(results: Path, model: str, folds: int) -> None:
+    """Runs on so many of four splits of a corpus."""
+    for fold in range(folds):
+        splits = Resampling(fold=fold, folds=4, train_documents=900)
+        save(results, model, "gad", 42 + fold, 0.7, count=100, resampling=splits)
 
 
 def both_orders(results: Path, *names: str, **options: object) -> Comparison:
@@ -125,7 +132,7 @@ def test_a_printed_score_is_tested_where_both_sides_have_a_spread_over_seeds(
 ) -> None:
     publish(tmp_path, P=printed, Q="70.0,1,")
     save_runs(tmp_path, "two", ("gad",), 0.6, (1, 2), count=200)
-    save_runs(tmp_path, "three", ("gad",), 0.6, (1, 2, 3), count=200)
+    save_models(tmp_path, "gad", three=0.6)
     save(tmp_path, "outside", "gad", 0, 0.6, count=200, origin="outside")
     held = both_orders(tmp_path, "P", rival, average="micro")
     assert words in held.verdict[0]
@@ -134,9 +141,7 @@ def test_a_printed_score_is_tested_where_both_sides_have_a_spread_over_seeds(
 
 def test_runs_over_splits_have_no_printed_counterpart(tmp_path: Path) -> None:
     publish(tmp_path, P="80.0,10,0.5")
-    for fold in range(4):
-        splits = Resampling(fold=fold, folds=4, train_documents=900)
-        save(tmp_path, "run", "gad", 42 + fold, 0.7, count=100, resampling=splits)
+    save_folds(tmp_path, "run", 4)
     held = both_orders(tmp_path, "P", "run", average="micro")
     assert held.pairs[0].reason == "printed scores have no splits to pair with on gad"
 
@@ -165,9 +170,8 @@ def test_a_printed_spread_that_reaches_the_baseline_is_not_above_guessing(tmp_pa
 def test_a_model_that_guesses_on_a_task_leads_nobody_there(tmp_path: Path) -> None:
     for task in ("gad", "hoc"):
         play(tmp_path, task, 0.75)
-    save_runs(tmp_path, "a", ("gad",), 0.9, (1, 2, 3), count=200)
-    save_runs(tmp_path, "a", ("hoc",), 0.6, (1, 2, 3), count=200)
-    save_runs(tmp_path, "b", ("gad", "hoc"), 0.4, (1, 2, 3), count=200)
+    save_models(tmp_path, "gad", a=0.9, b=0.4)
+    save_models(tmp_path, "hoc", a=0.6, b=0.4)
     held = both_orders(tmp_path, "a", "b")
     assert "Task by task, a is shown to be ahead on 1 of 2" in held.verdict[1]
 
@@ -186,9 +190,8 @@ def test_on_a_needle_what_looks_at_the_text_is_chance_too(tmp_path: Path) -> Non
 
 
 def test_two_corpora_that_differ_leave_other_tasks_without_an_interval(tmp_path: Path) -> None:
-    for task, qualities in {"gad": (0.9, 0.2), "hoc": (0.9, 0.7)}.items():
-        for model, quality in zip("ab", qualities, strict=True):
-            save_runs(tmp_path, model, (task,), quality, (1, 2, 3), count=200)
+    save_models(tmp_path, "gad", a=0.9, b=0.2)
+    save_models(tmp_path, "hoc", a=0.9, b=0.7)
     held = both_orders(tmp_path, "a", "b")
     assert held.verdict[0].endswith("Not shown for other tasks like these: too few corpora.")
 
@@ -205,8 +208,7 @@ def test_three_documents_show_nothing(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_several_models_counts_what_was_tested(tmp_path: Path) -> None:
-    for model, quality in (("a", 0.9), ("b", 0.6), ("c", 0.6)):
-        save_runs(tmp_path, model, ("gad",), quality, (1, 2, 3), count=200)
+    save_models(tmp_path, "gad", a=0.9, b=0.6, c=0.6)
     assert compare("a", "b", "c", results_dir=tmp_path).verdict[-1] == (
         "Shown to differ after Holm's correction: 2 of 3 pairs on these tasks; possible ranks on "
         "these tasks: a 1, b 2–3, c 2–3."
@@ -247,9 +249,7 @@ def test_levels_do_not_depend_on_the_order_of_models_with_the_same_scores(tmp_pa
 
 def test_notes_on_plans_and_splits_are_in_order_of_names(tmp_path: Path) -> None:
     for model, folds in (("a", 4), ("b", 3), ("c", 4)):
-        for fold in range(folds):
-            splits = Resampling(fold=fold, folds=4, train_documents=900)
-            save(tmp_path, model, "gad", 42 + fold, 0.7, count=100, resampling=splits)
+        save_folds(tmp_path, model, folds)
     plan = tmp_path / "plan.yaml"
     plan.write_text("pairs: [[a, b]]\nseeds: [1]\n", encoding="utf-8")
     held = both_orders(tmp_path, "a", "b", "c", plan=plan)
@@ -283,8 +283,7 @@ def test_the_wider_question_names_the_level_that_its_interval_has(tmp_path: Path
 
 
 def test_every_line_fits_into_the_terminal(tmp_path: Path) -> None:
-    for model, quality in (("a", 0.9), ("b", 0.6), ("c", 0.5)):
-        save_runs(tmp_path, model, ("gad", "hoc"), quality, (1, 2, 3), count=200)
+    save_models(tmp_path, "gad", "hoc", a=0.9, b=0.6, c=0.5)
     text = compare("a", "b", "c", results_dir=tmp_path).text(80)
     assert max(map(len, text.splitlines())) <= 80
 
@@ -298,8 +297,7 @@ def test_failed_runs_are_counted_beside_printed_scores_and_untested_ones(tmp_pat
 
 
 def test_the_bare_name_means_the_runs_without_a_bracket(tmp_path: Path) -> None:
-    save_runs(tmp_path, "x", ("gad",), 0.9, (1, 2, 3), count=200)
-    save_runs(tmp_path, "y", ("gad",), 0.6, (1, 2, 3), count=200)
+    save_models(tmp_path, "gad", x=0.9, y=0.6)
     save(tmp_path, "x", "gad", 0, 0.5, count=200, origin="checkpoint", track="ready")
     held = both_orders(tmp_path, "x", "y")
     assert held.pairs[0].tasks[0].n_first in (1, 3)
@@ -321,9 +319,9 @@ def test_on_several_splits_pairs_and_ranking_are_over_the_same(tmp_path: Path) -
 
 
 def test_a_name_of_several_checkpoints_is_refused(tmp_path: Path) -> None:
-    save_runs(tmp_path, "x", ("gad",), 0.8, (1, 2, 3))
-    save(tmp_path, "x", "hoc", 0, 0.8, origin="checkpoint", track="ready")
-    save_runs(tmp_path, "y", ("gad", "hoc"), 0.6, (1, 2, 3))
+    save_models(tmp_path, "gad", x=0.8, y=0.6)
+    save_models(tmp_path, "hoc", y=0.6)
+    save(tmp_path, "x", "hoc", 0, 0.8, count=200, origin="checkpoint", track="ready")
     with pytest.raises(UsageError, match=r"'x' stands for several checkpoints: .* on gad; .* on h"):
         compare("x", "y", results_dir=tmp_path)
     assert compare("x", "y", results_dir=tmp_path, tasks="gad").tasks == ("gad",)

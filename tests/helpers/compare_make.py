@@ -101,6 +101,12 @@ def save_runs(
             save(results, model, task, seed, quality, **fields)
 
 
+def save_models(results: Path, *tasks: str, **qualities: float) -> None:
+    """Three runs on 200 documents of each of these models, by name."""
+    for model, quality in qualities.items():
+        save_runs(results, model, tasks, quality, (1, 2, 3), count=200)
+
+
 def save_pair(
     results: Path,
     tasks: Iterable[str],
