@@ -163,10 +163,10 @@ def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:
 
     Raises UsageError where they share none.
     """
-    runs = [cell for cell in cells if cell.group is not None]
-    if not any(cell.group.folds for cell in runs if cell.group is not None):
+    splits = [set(cell.seeds) for cell in cells if cell.group is not None and cell.group.folds]
+    if not splits:
         return list(cells)
-    shared = sorted(set.intersection(*(set(cell.seeds) for cell in runs)))
+    shared = sorted(set.intersection(*splits))
     if not shared:
         raise UsageError(
             "the models have no split in common",

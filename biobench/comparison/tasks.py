@@ -6,7 +6,8 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -17,6 +18,7 @@ from biobench.errors import UsageError
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.footnotes import remark
+from biobench.report.groups import RunGroup
 from biobench.report.results import Results, metric_of
 from biobench.report.row import AverageName
 from biobench.report.tasks import NEEDLE, TaskInfo
@@ -24,6 +26,8 @@ from biobench.schema.strict import suggest
 
 RunsOf = Mapping[str, Runs]
 """Task -> the runs of the models on it."""
+GroupsOf = Mapping[str, Sequence[RunGroup]]
+"""Model's label -> its runs on all compared tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +124,14 @@ def common_tasks(
     leave_out_limited(selection, runs_of)
     leave_out_incomparable(selection, runs_of, average)
     compared = by_corpus(selection.tasks)
-    refuse_several_checkpoints(compared, entrants, runs_of)
+    groups_of = by_model(runs_of[info.id] for info in compared)
+    refuse_several_checkpoints(groups_of)
     notes: list[str] = []
     for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
     notes += _notes_on_runs(compared, runs_of)
-    notes += same_runs(compared, entrants, runs_of)
+    notes += same_runs(groups_of)
     cells: dict[str, dict[str, Cell]] = {entrant.label: {} for entrant in entrants}
     for info in compared:
         stored = _cells(entrants, runs_of[info.id], info, metric_of(info, average))
@@ -261,43 +266,42 @@ def leave_out_incomparable(selection: Selection, runs_of: RunsOf, average: Avera
         raise UsageError("no task has the scores to compare", hint="; ".join(excluded))
 
 
-def refuse_several_checkpoints(
-    tasks: Sequence[TaskInfo], entrants: Sequence[Entrant], runs_of: RunsOf
-) -> None:
+def by_model(runs_of_tasks: Iterable[Runs]) -> GroupsOf:
+    """The runs of each model on the tasks."""
+    groups_of: dict[str, list[RunGroup]] = defaultdict(list)
+    for runs in runs_of_tasks:
+        for label, group in runs.items():
+            groups_of[label].append(group)
+    return groups_of
+
+
+def refuse_several_checkpoints(groups_of: GroupsOf) -> None:
     """Raise UsageError where one name stands for a checkpoint on a task and for another on the
     next: their mean would be of no model.
     """
-    for entrant in entrants:
+    for label, groups in groups_of.items():
         tasks_of: dict[str, list[str]] = {}
-        for info in tasks:
-            group = runs_of[info.id].get(entrant.label)
-            if group is None or group.source == "external":
-                continue
+        for group in groups:
             brief = group.briefs[0]
             ready = " (ready-made)" if brief.origin == "checkpoint" else ""
-            tasks_of.setdefault(f"{brief.weights[:8]}{ready}", []).append(info.id)
+            if group.source != "external":
+                tasks_of.setdefault(f"{brief.weights[:8]}{ready}", []).append(group.task)
         if len(tasks_of) > 1:
             each = "; ".join(f"{weights} on {', '.join(ids)}" for weights, ids in tasks_of.items())
             raise UsageError(
-                f"'{entrant.label}' stands for several checkpoints: {each}",
+                f"'{label}' stands for several checkpoints: {each}",
                 hint="name one as the report does, or tasks of one with --task (repeatable)",
             )
 
 
-def same_runs(tasks: Sequence[TaskInfo], entrants: Sequence[Entrant], runs_of: RunsOf) -> list[str]:
+def same_runs(groups_of: GroupsOf) -> list[str]:
     """A note a pair of names that stand for the same runs on all tasks."""
     labels_of: dict[tuple[str, ...], list[str]] = {}
-    for entrant in entrants:
-        keys: list[str] = []
-        for info in tasks:
-            if entrant.label in runs_of[info.id]:
-                keys += (brief.key for brief in runs_of[info.id][entrant.label].briefs)
-        labels_of.setdefault(tuple(keys), []).append(entrant.label)
-    notes = []
-    for run_keys, labels in labels_of.items():
-        if run_keys and len(labels) > 1:
-            notes.append(f"{' and '.join(sorted(labels))} are the same runs here")
-    return notes
+    for label, groups in groups_of.items():
+        keys = tuple(brief.key for group in groups for brief in group.briefs)
+        labels_of.setdefault(keys, []).append(label)
+    alike = [sorted(labels) for labels in labels_of.values() if len(labels) > 1]
+    return [f"{' and '.join(labels)} are the same runs here" for labels in alike]
 
 
 def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
