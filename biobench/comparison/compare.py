@@ -116,8 +116,9 @@ def compare(
     if plan is not None:
         question = question.declared_by(load_plan(plan))
     question.check()
-    results = results_dir if isinstance(results_dir, Results) else load(results_dir)
-    return answered(*question.with_suite(results), data_dir, ledgers or {})
+    if not isinstance(results_dir, Results):
+        results_dir = load(results_dir)
+    return answered(*question.with_suite(results_dir), data_dir, ledgers or {})
 
 
 def answered(

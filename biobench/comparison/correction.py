@@ -119,4 +119,6 @@ def _verdict(pair: PairResult, guessing: Guessing) -> Verdict:
 def _word(conclusion: Conclusion | None, leads_nobody: bool = False) -> Word:
     if conclusion is None:
         return "not tested"
-    return "shown" if conclusion.is_shown and not leads_nobody else "not shown"
+    if conclusion.is_shown and not leads_nobody:
+        return "shown"
+    return "not shown"

@@ -134,8 +134,10 @@ def _reason(labels: Labels, rows: Sequence[PairedTask], *, reverse: bool) -> str
             tasks_of.setdefault(lack, []).append(row.info.id)
     reasons = []
     for (words, detail), ids in tasks_of.items():
+        on_tasks = f" on {', '.join(ids)}"
         # what is true of several tasks, of all of them, needs no list
-        on_tasks = "" if len(ids) == len(rows) > 1 else f" on {', '.join(ids)}"
+        if len(ids) == len(rows) > 1:
+            on_tasks = ""
         reasons.append(f"{words}{on_tasks}{detail}")
     return "; ".join(reasons)
 
@@ -145,7 +147,9 @@ def _lacks(labels: Labels, row: PairedTask, reverse: bool) -> list[tuple[str, st
     if row.ratio:
         if row.is_printed:
             return [("printed scores have no splits to pair with", "")]
-        return [] if row.splits_noise else [("fewer than three splits in common", "")]
+        if row.splits_noise is None:
+            return [("fewer than three splits in common", "")]
+        return []
     if row.lacks[0] and row.lacks[0] == row.lacks[1]:
         return [(f"both models have {row.lacks[0]}", "")]
     sides = list(zip(labels, row.lacks, strict=True))

@@ -128,7 +128,9 @@ def _seed_counts(line: TaskLine, seeds: Sequence[int]) -> str:
         return "printed"
     if line.splits:
         return f"{line.n_first} splits"
-    return str(seeds[0]) if seeds[0] == seeds[1] else f"{seeds[0]}/{seeds[1]}"
+    if seeds[0] == seeds[1]:
+        return str(seeds[0])
+    return f"{seeds[0]}/{seeds[1]}"
 
 
 def _conclusion_cells(conclusion: Conclusion | None, pair: PairResult) -> list[str]:
@@ -142,7 +144,9 @@ def _conclusion_cells(conclusion: Conclusion | None, pair: PairResult) -> list[s
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}…"
+    if len(name) <= NAME_WIDTH:
+        return name
+    return f"{name[: NAME_WIDTH - 1]}…"
 
 
 def _ends(interval: Interval, pair: PairResult) -> str:
@@ -169,7 +173,9 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     if hidden:
         paragraphs.append(f"{hidden} more pairs: --json has their tasks.")
     metric = metric_name(list(comparison.metrics.values()), comparison.slice)
-    explained = RANKING | TASKS if len(comparison.models) > 2 else TASKS
+    explained = TASKS
+    if len(comparison.models) > 2:
+        explained = RANKING | TASKS
     units = [f"Scores in percent ({metric}), differences in points."]
     units += [f"{name:10} {text}" for name, text in explained.items()]
     paragraphs.append(_wrapped(units, width, indent=" " * 11))

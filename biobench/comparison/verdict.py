@@ -287,9 +287,14 @@ def metric_name(metrics: Sequence[str], slice_name: str = "") -> str:
     name = get_metric(metrics[0]).words
     if len(set(metrics)) > 1:
         name = MIXED
-    return f"{name} of {SLICES[slice_name].words}" if slice_name else name
+    if slice_name:
+        name = f"{name} of {SLICES[slice_name].words}"
+    return name
 
 
 def joined(names: Sequence[str]) -> str:
     """``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    *heads, final = names
+    if not heads:
+        return final
+    return f"{', '.join(heads)} and {final}"
