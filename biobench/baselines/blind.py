@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from biobench.baselines.words import Words
-from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.document import Prediction, TaskData
+from biobench.stats.types import BoolArray
 
 DRAWS = 5
 """Draws of a random baseline; its scores are their means."""
@@ -27,13 +29,14 @@ class Baseline(NamedTuple):
     draws: Sequence[Sequence[Prediction]]
 
 
-def chosen(
-    labels: Sequence[str], documents: Sequence[Document], rows: Iterable[Iterable[object]]
-) -> list[Prediction]:
-    """Predictions from a (documents, labels) table of yes and no."""
+def chosen(data: TaskData, table: BoolArray) -> list[Prediction]:
+    """Predictions for the test split from a table of yes and no, (documents, labels) or (labels,)
+    for all documents.
+    """
+    rows = np.broadcast_to(table, (len(data.test), len(data.labels)))
     return [
-        Prediction(d.id, labels=tuple(label for label, yes in zip(labels, row, strict=True) if yes))
-        for d, row in zip(documents, rows, strict=True)
+        Prediction(d.id, labels=tuple(compress(data.labels, row)))
+        for d, row in zip(data.test, rows, strict=True)
     ]
 
 
@@ -45,58 +48,52 @@ def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline
     """
     counted = Counter(label for d in data.train for label in set(d.labels))
     shares = np.array([counted[label] / len(data.train) for label in data.labels])
-    each, rows = len(data.test), np.arange(len(shares))
-    majority = chosen(data.labels, data.test, [rows == shares.argmax()] * each)
-    constants = [
-        Baseline("majority class", "the most frequent training label on every document", [majority])
-    ]
+    rows = np.arange(len(shares))
+    words = "the most frequent training label on every document"
+    baselines = [Baseline("majority class", words, [chosen(data, rows == shares.argmax())])]
     if not single:
         words = "on every document the labels that more than half of the training documents have"
-        constants.append(
-            Baseline("label prior", words, [chosen(data.labels, data.test, [shares > 0.5] * each)])
-        )
+        baselines.append(Baseline("label prior", words, [chosen(data, shares > 0.5)]))
     rng = np.random.default_rng(seed)
     draws = []
     for _ in range(DRAWS):
         if single:
-            table = rng.choice(len(shares), size=each, p=shares / shares.sum())[:, None] == rows
+            drawn = rng.choice(len(shares), size=len(data.test), p=shares / shares.sum())
+            table = drawn[:, None] == rows
         else:
-            table = rng.random((each, len(shares))) < shares
-        draws.append(chosen(data.labels, data.test, table.tolist()))
-    return [
-        *constants,
-        Baseline("random labels", "labels drawn by their share of the training documents", draws),
-    ]
+            table = rng.random((len(data.test), len(shares))) < shares
+        draws.append(chosen(data, table))
+    words = "labels drawn by their share of the training documents"
+    return [*baselines, Baseline("random labels", words, draws)]
 
 
 def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """No mention anywhere; and mentions that begin at each word as often as in training, with
     labels and lengths drawn from there.
     """
-    seen: Counter[tuple[str, int]] = Counter()
+    places: Counter[tuple[str, int]] = Counter()
     total = 0
     for d in data.train:
         words = Words.of(d)
         total += len(words)
-        seen.update((label, end - begin) for begin, end, label in words.places(d.spans))
-    kinds = sorted(seen)
+        places.update((label, end - begin) for begin, end, label in words.places(d.spans))
+    kinds = sorted(places)
     # Nested mentions can begin more often than there are words; a word then always begins one.
-    rates = np.array([seen[kind] for kind in kinds], dtype=np.float64) / max(
-        total, 1, sum(seen.values())
-    )
-    edges = np.cumsum(rates)
+    begun = np.array([places[kind] for kind in kinds], dtype=np.float64)
+    edges = np.cumsum(begun / max(total, 1, places.total()))
     rng = np.random.default_rng(seed)
-    tests = [(d, Words.of(d)) for d in data.test]
+    tests = [(d.id, Words.of(d)) for d in data.test]
     draws = []
     for _ in range(DRAWS):
         predictions = []
-        for d, words in tests:
-            drawn = enumerate(np.searchsorted(edges, rng.random(len(words)), side="right").tolist())
-            begun = [(i, *kinds[k]) for i, k in drawn if k < len(kinds)]
-            spans = tuple(
-                words.span((i, i + n, label)) for i, label, n in begun if i + n <= len(words)
-            )
-            predictions.append(Prediction(d.id, spans=spans))
+        for name, words in tests:
+            spans = []
+            drawn = np.searchsorted(edges, rng.random(len(words)), side="right")
+            for begin in np.flatnonzero(drawn < len(kinds)).tolist():
+                label, length = kinds[drawn[begin]]
+                if begin + length <= len(words):
+                    spans.append(words.span((begin, begin + length, label)))
+            predictions.append(Prediction(name, spans=tuple(spans)))
         draws.append(predictions)
     description = (
         "mentions begin at random words as often as in training, with labels and lengths from there"

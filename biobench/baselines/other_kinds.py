@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import Ridge
 
 from biobench.baselines.blind import Baseline
-from biobench.baselines.reading import MAX_FEATURES, WORD, fit_svm
+from biobench.baselines.reading import WORD, fit_svm, word_counter
 from biobench.kinds.synonyms import DEPTH, first_concepts
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.task import TaskSpec
@@ -51,35 +51,31 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
     average = np.full(len(data.test), float(np.mean(train)))
     mean = numbered("training mean", "the mean of training", average)
     if not any(d.query for d in data.train):
-        vectorizer = TfidfVectorizer(
-            sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES
-        )
+        vectorizer = word_counter(ngram_range=(1, 2))
         ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform([d.text for d in data.train]), train)
         values = ridge.predict(vectorizer.transform([d.text for d in data.test]))
         words = "TF-IDF of words and word pairs, ridge regression"
         return [mean, numbered("bag of words", words, np.asarray(values, dtype=np.float64))]
-    seen, asked = (
-        np.array([[1.0, _overlap(d)] for d in split]) for split in (data.train, data.test)
-    )
-    slope = np.linalg.lstsq(seen, np.array(train), rcond=None)[0]
+    slope = np.linalg.lstsq(_overlaps(data.train), np.array(train), rcond=None)[0]
     words = "least squares on the share of different words that both texts have"
-    return [mean, numbered("token overlap", words, asked @ slope)]
+    return [mean, numbered("token overlap", words, _overlaps(data.test) @ slope)]
 
 
-def _overlap(document: Document) -> float:
-    """Share of the different words of two texts that both have."""
-    query, text = _words(document.query), _words(document.text)
-    return len(query & text) / max(len(query | text), 1)
+def _overlaps(documents: Sequence[Document]) -> FloatArray:
+    """(documents, 2): one, and the share of the different words of two texts that both have."""
+    rows = []
+    for document in documents:
+        query, text = _words(document.query), _words(document.text)
+        rows.append((1.0, len(query & text) / max(len(query | text), 1)))
+    return np.array(rows)
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """The commonest set of training, every option, and a linear model of each option's words."""
-    order = {label: number for number, label in enumerate(data.labels)}
-    sets = Counter(tuple(sorted(d.labels, key=order.__getitem__)) for d in data.train)
-    commonest = min(
-        sets,
-        key=lambda members: (-sets[members], len(members), [order[label] for label in members]),
-    )
+    number_of = {label: number for number, label in enumerate(data.labels)}
+    sets = Counter(tuple(sorted(number_of[label] for label in d.labels)) for d in data.train)
+    numbers = min(sets, key=lambda members: (-sets[members], len(members), members))
+    commonest = [data.labels[number] for number in numbers]
     words = "the most frequent set of right options of training"
     return [
         _constant("commonest set", words, data, commonest),
@@ -98,12 +94,12 @@ class _Option(NamedTuple):
 
 def _options(documents: Sequence[Document]) -> list[_Option]:
     """Every option that is not missing."""
-    return [
-        _Option(document, number, document.text[start:end])
-        for document in documents
-        for number, (start, end) in enumerate(document.pieces)
-        if start < end
-    ]
+    options = []
+    for document in documents:
+        for number, (start, end) in enumerate(document.pieces):
+            if start < end:
+                options.append(_Option(document, number, document.text[start:end]))
+    return options
 
 
 def _option_words(data: TaskData, seed: int) -> Baseline:
@@ -135,15 +131,13 @@ def _option_features(options: Sequence[_Option], seen: int, labels: int) -> csr_
     """(options, features). seen: how many of them, from the first, words are counted in."""
     blocks = []
     for texts in ([o.text for o in options], [o.question.query for o in options]):
-        vectorizer = TfidfVectorizer(
-            sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=WORD
-        )
+        vectorizer = word_counter(token_pattern=WORD)
         blocks.append(vectorizer.fit(texts[:seen]).transform(texts))
     names = np.eye(labels)[[option.number for option in options]]
     shares = []
     for option in options:
-        own = _words(option.text)
-        shares.append(len(own & _words(option.question.query)) / max(len(own), 1))
+        words = _words(option.text)
+        shares.append(len(words & _words(option.question.query)) / max(len(words), 1))
     features: csr_matrix = hstack([*blocks, csr_matrix(np.column_stack([shares, names]))]).tocsr()
     return features
 
@@ -151,8 +145,8 @@ def _option_features(options: Sequence[_Option], seen: int, labels: int) -> csr_
 def name_baselines(data: TaskData) -> list[Baseline]:
     """The concepts with most names, and the candidates with most n-grams of letters in common."""
     names = Counter(label for d in data.train for label in d.labels)
-    order = {label: number for number, label in enumerate(data.labels)}
-    ranking = sorted(names, key=lambda label: (-names[label], order[label]))[:DEPTH]
+    by_names = sorted(data.labels, key=names.__getitem__, reverse=True)
+    ranking = [label for label in by_names[:DEPTH] if names[label]]
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
     candidates = vectorizer.fit_transform(d.text for d in data.train).T
     queries = vectorizer.transform(d.text for d in data.test)

@@ -8,8 +8,8 @@ documents, which keeps how often it says what.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from biobench.baselines.words import Place, Words
-from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.document import Document, Prediction
 from biobench.score import GroupCounts
 from biobench.stats.counts import f1_from_sums
 from biobench.stats.types import BoolArray, FloatArray, IntArray
@@ -93,21 +93,29 @@ def beats_permuted(
     share stays together.
     """
     prediction_of = {p.document: p for p in predictions}
-    answers = [prediction_of.get(d.id, Prediction(document=d.id)) for d in gold]
-    seats: Callable[[np.random.Generator], IntArray]
-    gold_items: Sequence[Span | Place]
+    true: list[list[Place]] = []
+    predicted: list[list[Place]] = []
+    gold_labels: Counter[str] = Counter()
+    sizes = []
+    for document in gold:
+        answer = prediction_of.get(document.id, Prediction(document.id))
+        if mentions:
+            words = Words.of(document)
+            sizes.append(len(words))
+            true.append(words.places(document.spans))
+            predicted.append(words.places(answer.spans))
+            gold_labels.update(label for _, _, label in set(document.spans))
+        else:
+            # the labels of a whole document, each once
+            true.append([(0, 0, label) for label in set(document.labels)])
+            predicted.append([(0, 0, label) for label in set(answer.labels)])
+            gold_labels.update(set(document.labels))
+    seats = partial(_by_group, np.unique([d.group for d in gold], return_inverse=True)[1])
     if mentions:
-        texts = [Words.of(d) for d in gold]
-        true = [text.places(d.spans) for text, d in zip(texts, gold, strict=True)]
-        predicted = [text.places(a.spans) for text, a in zip(texts, answers, strict=True)]
-        gold_items = [*chain.from_iterable(set(d.spans) for d in gold)]
-        seats = partial(_within_lengths, np.array([len(text) for text in texts]))
-    else:
-        true, predicted = list(map(_label_items, gold)), list(map(_label_items, answers))
-        gold_items = [*chain.from_iterable(true)]
-        seats = partial(_by_group, np.unique([d.group for d in gold], return_inverse=True)[1])
-    gold_sums = _tally(gold_items, labels)
-    predicted_sums = _tally(chain.from_iterable(predicted), labels)
+        seats = partial(_within_lengths, np.array(sizes))
+    predicted_labels = Counter(label for row in predicted for _, _, label in row)
+    gold_sums = np.array([gold_labels[label] for label in labels])
+    predicted_sums = np.array([predicted_labels[label] for label in labels])
     hits = _hits_by_seat(true, predicted, labels)
 
     def macro(seat: IntArray) -> float:
@@ -115,17 +123,6 @@ def beats_permuted(
         return float(_macro(hits(seat), predicted_sums, gold_sums, evaluated))
 
     return _permuted(macro, seats, len(gold), seed)
-
-
-def _label_items(answer: Document | Prediction) -> list[Place]:
-    """The labels of a whole document, each once."""
-    return [(0, 0, label) for label in set(answer.labels)]
-
-
-def _tally(items: Iterable[Span | Place], labels: Sequence[str]) -> IntArray:
-    """(labels,) how many of the items have each label."""
-    counted = Counter(label for _, _, label in items)
-    return np.array([counted[label] for label in labels], dtype=np.int64)
 
 
 def _hits_by_seat(
@@ -136,15 +133,19 @@ def _hits_by_seat(
     """
     number = {item: i for i, item in enumerate(dict.fromkeys(chain(*true, *predicted)))}
     # an item and its document as one number; the last of the sorted ones is beyond all
-    gold_keys = {i * len(number) + number[item] for i, row in enumerate(true) for item in row}
-    keys = np.array([*sorted(gold_keys), np.iinfo(np.int64).max], dtype=np.int64)
+    keys = {np.iinfo(np.int64).max}
     column = {label: i for i, label in enumerate(labels)}
-    rows = [(i, number[item], column[item[2]]) for i, row in enumerate(predicted) for item in row]
+    rows = []
+    for position, (gold_items, answers) in enumerate(zip(true, predicted, strict=True)):
+        keys.update(position * len(number) + number[place] for place in gold_items)
+        rows += [(position, number[place], column[place[2]]) for place in answers]
+    gold_keys = np.array(sorted(keys), dtype=np.int64)
     document, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
 
     def hits(seat: IntArray) -> IntArray:
         laid = seat[document] * len(number) + item
-        return np.bincount(label[keys[np.searchsorted(keys, laid)] == laid], minlength=len(labels))
+        is_gold = gold_keys[np.searchsorted(gold_keys, laid)] == laid
+        return np.bincount(label[is_gold], minlength=len(labels))
 
     return hits
 
@@ -156,15 +157,22 @@ def types_beat_permuted(
     types permuted among them. Shares, not F1. None where no boundary was found or all found ones
     are of one type.
     """
-    true = {(d.id, s.start, s.end, s.label) for d in gold for s in d.spans}
-    bounds = {key[:3] for key in true}
-    placed = [((p.document, s.start, s.end), s.label) for p in predictions for s in p.spans]
-    found = [(key, label) for key, label in placed if key in bounds]
-    names, types = np.unique([label for _, label in found], return_inverse=True)
+    types_at: dict[tuple[str, int, int], set[str]] = defaultdict(set)
+    for document in gold:
+        for start, end, label in document.spans:
+            types_at[document.id, start, end].add(label)
+    labels: list[str] = []
+    found: list[set[str]] = []
+    for prediction in predictions:
+        for start, end, label in prediction.spans:
+            key = prediction.document, start, end
+            if key in types_at:
+                labels.append(label)
+                found.append(types_at[key])
+    names, types = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         return None
-    pairs = [(*key, str(name)) in true for key, _ in found for name in names]
-    fits = np.array(pairs).reshape(len(found), len(names))
+    fits = np.array([[name in true_types for name in names.tolist()] for true_types in found])
     rows = np.arange(len(types))
     return _permuted(lambda order: float(fits[rows, types[order]].mean()), None, len(types), seed)
 
@@ -192,9 +200,10 @@ def _permuted(
 ) -> Tested:
     """The score of things in their order, and in the orders that `seats` draws (None: any)."""
     rng = np.random.default_rng(seed)
-    drawn = [
-        score(rng.permutation(size) if seats is None else seats(rng)) for _ in range(PERMUTATIONS)
-    ]
+    drawn = []
+    for _ in range(PERMUTATIONS):
+        order = rng.permutation(size) if seats is None else seats(rng)
+        drawn.append(score(order))
     observed = score(np.arange(size))
     return Tested(observed, float(np.mean(drawn)), _p(observed, np.array(drawn)))
 

@@ -9,11 +9,9 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import f1_score
@@ -60,11 +58,10 @@ def dictionary(data: TaskData) -> Baseline:
         words = Words.of(d)
         for begin, end, label in words.places(d.spans):
             surfaces[words.surfaces[begin:end]][label] += 1
-    order = {label: i for i, label in enumerate(data.labels)}
-    label_of = {
-        surface: min(seen, key=lambda label: (-seen[label], order[label]))
-        for surface, seen in surfaces.items()
-    }
+    label_of = {}
+    for surface, mentions in surfaces.items():
+        # of equally frequent labels the first of the task's
+        label_of[surface] = max(data.labels, key=mentions.__getitem__)
     longest = max(map(len, label_of), default=0)
     predictions = []
     for d in data.test:
@@ -107,21 +104,19 @@ def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
         f"TF-IDF of words and word pairs, one linear SVM per label (C = "
         f"{REGULARISATION:g}, balanced classes)"
     )
-    predictions = chosen(data.labels, data.test, (margins > 0).tolist())
-    return Baseline("bag of words", description, [predictions])
+    return Baseline("bag of words", description, [chosen(data, margins > 0)])
 
 
-def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
+def _margins(data: TaskData, seed: int) -> FloatArray:
     """(test documents, labels). A label that no or every training document has is a constant: -1 or
     1.
     """
-    train = [data.train[i] for i in _sample(len(data.train), seed)]
+    train = _sample(data.train, seed)
     margins = np.full((len(data.test), len(data.labels)), -1.0)
     if not any(re.search(WORD, d.reading) for d in train):
         return margins
     train_features, test_features = _word_features(train, data.test)
-    for column, label in enumerate(data.labels):
-        truth = np.array([label in d.labels for d in train])
+    for column, truth in enumerate(_truth(train, data.labels).T):
         if truth.all():
             margins[:, column] = 1.0
         elif truth.any():
@@ -130,15 +125,24 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
     return margins
 
 
+def _truth(documents: Sequence[Document], labels: Sequence[str]) -> BoolArray:
+    """(documents, labels), which of the labels each document has."""
+    return np.array([[label in d.labels for label in labels] for d in documents])
+
+
+def word_counter(**options: Any) -> TfidfVectorizer:
+    """TF-IDF of the most frequent features, their counts on a logarithmic scale."""
+    return TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, **options)
+
+
 def _word_features(train: Sequence[Document], test: Sequence[Document]) -> tuple[Any, Any]:
     """(documents, features) of training and of test, sparse."""
-    count = partial(TfidfVectorizer, sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64)
     if any(d.query and d.plan is None for d in train):
         # Markers such as @GENE$ stand in every document of their corpus; the words alone are what
         # informs.
-        of_pairs = count(analyzer=_of_pair)
+        of_pairs = word_counter(analyzer=_of_pair)
         return of_pairs.fit_transform(train), of_pairs.transform(test)
-    of_texts = count(ngram_range=(1, 2), token_pattern=WORD)
+    of_texts = word_counter(ngram_range=(1, 2), token_pattern=WORD)
     return (
         of_texts.fit_transform([d.text for d in train]),
         of_texts.transform([d.text for d in test]),
@@ -157,11 +161,13 @@ def fit_svm(features: object, truth: BoolArray, seed: int) -> LinearSVC:
         return machine.fit(features, truth)
 
 
-def _sample(documents: int, seed: int) -> NDArray[np.int64]:
-    """Which training documents are used, in their order."""
-    if documents <= MAX_DOCUMENTS:
-        return np.arange(documents)
-    return np.sort(np.random.default_rng(seed).choice(documents, MAX_DOCUMENTS, replace=False))
+def _sample(documents: Sequence[Document], seed: int) -> Sequence[Document]:
+    """The training documents that are used, in their order."""
+    if len(documents) <= MAX_DOCUMENTS:
+        return documents
+    rng = np.random.default_rng(seed)
+    drawn = np.sort(rng.choice(len(documents), MAX_DOCUMENTS, replace=False))
+    return [documents[row] for row in drawn]
 
 
 def _of_pair(document: Document) -> list[str]:
@@ -182,22 +188,20 @@ def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
     """A decision tree on the numbers of characters and of words of the text, and of the first text
     of a pair.
     """
-    rows = _sample(len(data.train), seed)
-    documents = [data.train[row] for row in rows]
+    documents = _sample(data.train, seed)
     train, test = _lengths(documents), _lengths(data.test)
-    truth = np.array([[label in d.labels for label in data.labels] for d in documents])
+    truth = _truth(documents, data.labels)
     aside = np.arange(len(train)) % _FOLD == 0
     leaves = LEAVES[-1]
     if aside.any() and not aside.all():
-        trees = [
-            _tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single)
-            for leaf in LEAVES
-        ]
-        scores = [f1_score(truth[aside], tree, average="macro", zero_division=0) for tree in trees]
+        scores = []
+        for leaf in LEAVES:
+            tree = _tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single)
+            scores.append(f1_score(truth[aside], tree, average="macro", zero_division=0))
         leaves = LEAVES[int(np.argmax(scores))]
     answers = _tree(train, truth, test, seed, leaves, single=single)
     description = "a decision tree on the numbers of characters and words"
-    return Baseline(LENGTH, description, [chosen(data.labels, data.test, answers.tolist())])
+    return Baseline(LENGTH, description, [chosen(data, answers)])
 
 
 def _lengths(documents: Sequence[Document]) -> FloatArray:
@@ -216,10 +220,9 @@ def _tree(
     if single:
         picked = tree.fit(train, truth.argmax(axis=1)).predict(test)
         return np.asarray(picked[:, None] == np.arange(truth.shape[1]))
-    columns = [
-        tree.fit(train, target).predict(test)
-        if target.any() and not target.all()
-        else [target.all()] * len(test)
-        for target in truth.T
-    ]
-    return np.array(columns, dtype=np.bool_).T
+    answers = np.empty((len(test), truth.shape[1]), dtype=np.bool_)
+    for column, target in enumerate(truth.T):
+        answers[:, column] = target.all()
+        if target.any() and not target.all():
+            answers[:, column] = tree.fit(train, target).predict(test)
+    return answers

@@ -32,12 +32,13 @@ def surface(documents: Sequence[Document]) -> GateCheck:
         f"{100 * share.bad:.1f} % of the edges of {share.mentions} mentions lie inside words or on "
         f"punctuation"
     )
-    moves = {name: moved for name, moved in _moves(documents).items() if _enough(share, moved)}
-    meant = edges.cause(documents)
-    best = min(moves, key=lambda name: (moves[name].bad, name), default=None)
-    shifted = best is not None and edges.explains(share, moves[best])
-    if best is not None:
-        figure = f"{100 * moves[best].bad:.1f} % if all were moved {best}"
+    meant, shifted = edges.cause(documents), False
+    moves = [(moved.bad, name, moved) for name, moved in _moves(documents).items()]
+    moves = [move for move in moves if _enough(share, move[2])]
+    if moves:
+        bad, name, moved = min(moves, key=lambda move: move[:2])
+        shifted = edges.explains(share, moved)
+        figure = f"{100 * bad:.1f} % if all were moved {name}"
         words += f", only {figure}: offsets are shifted" if shifted else f", {figure}"
     if meant is not None:
         words += f"; {meant}"

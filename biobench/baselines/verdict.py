@@ -116,10 +116,8 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
         checks += overlap
     tested, note = _units(fresh)
     asked = [_restricted(b, tested.test) for b in scored]
-    checks += [
-        check.model_copy(update={"words": check.words + note})
-        for check in _check_text(spec, tested, asked)
-    ]
+    for check in _check_text(spec, tested, asked):
+        checks.append(check.model_copy(update={"words": check.words + note}))
     return BaselineRecord(
         task=spec.id,
         task_version=spec.version,
@@ -162,13 +160,15 @@ def _policy(
     kind: Literal["floor", "ceiling"],
 ) -> PolicyScores:
     """The baseline's scores on the test split and on its parts, means over its draws."""
-    scores = [score_task(spec, data, data.test, draw).values for draw in baseline.draws]
     scored_task = _ScoredTask(spec.type, data.labels, spec.metric.negative_label)
-    on_parts = [slice_scores(scored_task, parts, draw) for draw in baseline.draws]
+    scores, on_parts = [], []
+    for draw in baseline.draws:
+        scores.append(score_task(spec, data, data.test, draw).values)
+        on_parts.append(slice_scores(scored_task, parts, draw))
     slices = {}
-    for name, part in on_parts[0].items():
+    for name, on_part in on_parts[0].items():
         means = _means([draw[name].scores for draw in on_parts])
-        slices[name] = SliceScores(gold=part.gold, scores=means)
+        slices[name] = SliceScores(gold=on_part.gold, scores=means)
     return PolicyScores(
         name=baseline.name,
         words=baseline.words,
@@ -219,16 +219,20 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     """
     total, train_groups = len(data.test), {d.group for d in data.train}
     copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
-    shared = {number for number, d in enumerate(data.test) if d.group in train_groups}
+    shared, fresh = 0, []
+    for number, document in enumerate(data.test):
+        if document.group in train_groups:
+            shared += 1
+        elif number not in copies:
+            fresh.append(document)
     findings = []
     if copies:
         findings.append(f"{len(copies)} occur verbatim in training")
     if shared:
-        findings.append(f"{len(shared)} are of groups (patients, articles) that training has too")
+        findings.append(f"{shared} are of groups (patients, articles) that training has too")
     if not findings:
         return data, []
     words = f"of {total} test documents {', '.join(findings)}"
-    fresh = [d for number, d in enumerate(data.test) if number not in copies | shared]
     if len(fresh) < UNITS:
         words += f"; of the others at least {UNITS} are needed"
         return data, [GateCheck(name="overlap", passed=False, words=words)]
@@ -245,16 +249,12 @@ def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> G
     best = {metric.name: metric.perfect for metric in metrics}
     if kind.counted:
         best["macro_f1_all"] = len(data.gold_labels) / len(data.labels)
-    wrong = [
-        f"{name} {scores[name]:.3f}, must be {value:.3f}"
-        for name, value in best.items()
-        if abs(scores[name] - value) > 1e-9
-    ]
-    return GateCheck(
-        name="oracle",
-        passed=not wrong,
-        words=f"the oracle scores {'; '.join(wrong) or 'the maximum'}",
-    )
+    wrong = []
+    for name, value in best.items():
+        if abs(scores[name] - value) > 1e-9:
+            wrong.append(f"{name} {scores[name]:.3f}, must be {value:.3f}")
+    words = f"the oracle scores {'; '.join(wrong) or 'the maximum'}"
+    return GateCheck(name="oracle", passed=not wrong, words=words)
 
 
 def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> list[GateCheck]:
@@ -287,16 +287,18 @@ def _questions(
 ) -> list[tuple[str, Baseline, Baseline | None]]:
     """(name of the check, a baseline, the one that it is to beat; None: itself permuted)."""
     *rivals, reader = scored
+    questions: list[tuple[str, Baseline, Baseline | None]] = []
     if spec.gate.expect == "chance":
         # Only the permuted test asks for the text alone; a constant loses in macro F1 even to
         # guessing.
-        by_length = [b for b in rivals if b.name == LENGTH]
-        return [*((f"chance: {b.name}", b, None) for b in by_length), ("chance", reader, None)]
-    constant = [b for b in rivals if KINDS[spec.type].counted and len(b.draws) == 1]
-    return [
-        *((f"beats {b.name}", reader, b) for b in constant),
-        ("beats permuted", reader, None),
-    ]
+        for rival in rivals:
+            if rival.name == LENGTH:
+                questions.append((f"chance: {LENGTH}", rival, None))
+        return [*questions, ("chance", reader, None)]
+    for rival in rivals:
+        if KINDS[spec.type].counted and len(rival.draws) == 1:
+            questions.append((f"beats {rival.name}", reader, rival))
+    return [*questions, ("beats permuted", reader, None)]
 
 
 def _tested(

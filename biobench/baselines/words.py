@@ -37,13 +37,14 @@ class Words:
         """The spans that begin and end with a word, as word positions, moved by `step` words; the
         others, and those that would leave the document, are skipped.
         """
-        begins = {start: i + step for i, (start, _) in enumerate(self.offsets)}
-        ends = {end: i + 1 + step for i, (_, end) in enumerate(self.offsets)}
-        on_words = [s for s in spans if s.start in begins and s.end in ends]
-        moved = [(begins[s.start], ends[s.end], s.label) for s in on_words]
-        return [
-            (begin, end, label) for begin, end, label in moved if begin >= 0 and end <= len(self)
-        ]
+        begins = {start: number for number, (start, _) in enumerate(self.offsets, start=step)}
+        ends = {end: number for number, (_, end) in enumerate(self.offsets, start=step + 1)}
+        places = []
+        for start, end, label in spans:
+            begin, past = begins.get(start, -1), ends.get(end, -1)
+            if begin >= 0 and 0 <= past <= len(self):
+                places.append((begin, past, label))
+        return places
 
     def span(self, place: Place) -> Span:
         """Back to characters."""

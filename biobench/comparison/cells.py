@@ -6,29 +6,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from biobench.errors import UsageError
-from biobench.report.evidence import LEAST_SEEDS, seed_noise
+from biobench.report.evidence import LEAST_SEEDS, Evidence, seed_noise
 from biobench.report.groups import RunGroup
-from biobench.report.literature.published import PublishedValue
+from biobench.report.guessing import TaskScores
 from biobench.report.tasks import TaskInfo
-from biobench.stats import Part, splits_part
+from biobench.stats import LeftOut, Part, TaskNoise, splits_part
 
 COUNTS = ("no seeds", "one seed", "two seeds")
 """What a model has too little of, in words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(TaskScores):
     """One model on one task.
 
     scores: fractions, one a seed; of a published model its printed mean alone. group: its runs.
     printed: the published value; one of the two is there.
     """
 
-    scores: tuple[float, ...]
     seeds: tuple[int, ...] = ()
-    group: RunGroup | None = None
-    printed: PublishedValue | None = None
 
     @property
     def mean(self) -> float:
@@ -65,73 +64,97 @@ class Cell:
 class PairedTask:
     """Two models on one task.
 
-    unit: the coarsest step of their scores. ratio: test to training documents where the runs are
-    several splits of one corpus, then paired by split; 0 elsewhere.
+    Seeds are independent, so all of both sides count. Splits of one corpus pair: both sides have
+    the same ones (`on_common_splits`). documents: the scores of both sides without each group of
+    documents; None where they are unknown, for the reason in `unread`.
     """
 
-    info: TaskInfo
-    metric: str
-    first: Cell
-    second: Cell
-    unit: float
-    ratio: float
+    sides: tuple[Cell, Cell]
+    documents: tuple[LeftOut, LeftOut] | None = None
+    unread: str = ""
+
+    @property
+    def info(self) -> TaskInfo:
+        """The task."""
+        return self.sides[0].info
 
     @property
     def difference(self) -> float:
         """First minus second mean, a fraction."""
-        return self.first.mean - self.second.mean
+        return self.sides[0].mean - self.sides[1].mean
 
     @property
     def is_printed(self) -> bool:
         """Whether a side is known from print alone."""
-        return self.first.group is None or self.second.group is None
+        return len(self.groups) < 2
+
+    @property
+    def groups(self) -> list[RunGroup]:
+        """The runs of the sides that have some."""
+        return [side.group for side in self.sides if side.group is not None]
+
+    @property
+    def unit(self) -> float:
+        """The coarsest step of their scores."""
+        return max((group.unit for group in self.groups), default=0.0)
+
+    @property
+    def ratio(self) -> float:
+        """Test to training documents where the runs are several splits of one corpus, else 0."""
+        return max((group.ratio for group in self.groups), default=0.0)
 
     @property
     def lacks(self) -> tuple[str, str]:
         """What keeps the difference over seeds from being tested, of each side; empty where nothing
         does. A printed score is tested over seeds alone, so a side without seeds keeps it from it.
         """
-        first, second = self.first.lack, self.second.lack
-        if self.is_printed and self.first.is_untrained:
-            first = COUNTS[0]
-        if self.is_printed and self.second.is_untrained:
-            second = COUNTS[0]
+        first, second = (
+            COUNTS[0] if self.is_printed and side.is_untrained else side.lack for side in self.sides
+        )
         return first, second
 
     @property
     def seed_noise(self) -> tuple[Part, ...] | None:
         """Variance of the difference over seeds (Welch); None where a side's is unknown."""
-        first, second = self.first.seed_noise, self.second.seed_noise
-        if first is None or second is None or any(self.lacks):
+        if any(self.lacks):
             return None
-        return first + second
+        return tuple(part for side in self.sides for part in side.seed_noise or ())
+
+    @property
+    def noise(self) -> TaskNoise:
+        """What the difference varies by."""
+        if self.ratio:
+            return TaskNoise(self.info.corpus, None, None, splits=self.splits_noise)
+        return TaskNoise(self.info.corpus, self.seed_noise, self.documents)
 
     @property
     def splits_noise(self) -> Part | None:
         """Variance of the difference over splits; None without splits that both sides have, and for
         fewer than three.
         """
-        if not self.ratio or self.is_printed or len(self.first.scores) < LEAST_SEEDS:
+        first, second = (np.array(side.scores) for side in self.sides)
+        if not self.ratio or self.is_printed or len(first) < LEAST_SEEDS:
             return None
-        gaps = [a - b for a, b in zip(self.first.scores, self.second.scores, strict=True)]
-        return splits_part(gaps, self.ratio, resolution=self.unit)
+        return splits_part(first - second, self.ratio, resolution=self.unit)
 
 
-def paired_task(info: TaskInfo, metric: str, first: Cell, second: Cell) -> PairedTask:
-    """Two cells made fit to be tested with each other.
-
-    Seeds are independent, so all of both sides count. Splits of one corpus pair: both sides have
-    the same ones (`on_common_splits`).
-    """
-    groups = [cell.group for cell in (first, second) if cell.group is not None]
-    return PairedTask(
-        info=info,
-        metric=metric,
-        first=first,
-        second=second,
-        unit=max((group.unit for group in groups), default=0.0),
-        ratio=max((group.ratio for group in groups), default=0.0),
-    )
+def paired_task(sides: tuple[Cell, Cell], evidence: Evidence) -> PairedTask:
+    """Two models on one task, with what stored predictions say of both."""
+    documents = []
+    for cell in sides:
+        if cell.group is None:
+            return PairedTask(sides, unread="a printed score has no predictions")
+        left_out = evidence.left_out(cell.group, cell.metric)
+        if isinstance(left_out, str):
+            return PairedTask(sides, unread=left_out)
+        documents.append(left_out)
+    groups = documents[0].groups
+    if documents[1].groups != groups:
+        reason = "the models were scored on other documents; repeat the runs"
+        return PairedTask(sides, unread=reason)
+    if len(groups) < 2:
+        return PairedTask(sides, unread="one group of documents")
+    return PairedTask(sides, (documents[0], documents[1]))
 
 
 def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:
@@ -140,18 +163,19 @@ def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:
 
     Raises UsageError where they share none.
     """
-    runs = [cell for cell in cells if cell.group is not None]
-    if not any(cell.group.folds for cell in runs if cell.group is not None):
+    splits = [set(cell.seeds) for cell in cells if cell.group is not None and cell.group.folds]
+    if not splits:
         return list(cells)
-    shared = sorted(set.intersection(*(set(cell.seeds) for cell in runs)))
+    shared = sorted(set.intersection(*splits))
     if not shared:
         raise UsageError(
             "the models have no split in common",
             hint="run all on all splits; several splits are never independent",
         )
-    return [cell if cell.group is None else _only(cell, shared) for cell in cells]
-
-
-def _only(cell: Cell, seeds: list[int]) -> Cell:
-    scores = tuple(cell.scores[cell.seeds.index(seed)] for seed in seeds)
-    return replace(cell, scores=scores, seeds=tuple(seeds))
+    paired = []
+    for cell in cells:
+        if cell.group is not None:
+            scores = tuple(cell.scores[cell.seeds.index(seed)] for seed in shared)
+            cell = replace(cell, scores=scores, seeds=tuple(shared))
+        paired.append(cell)
+    return paired

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import combinations
+from itertools import combinations, compress
 from pathlib import Path
 from typing import Any
 
@@ -99,27 +99,39 @@ def compare(
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is
     shared, and StoreError for a damaged ledger. Damaged records become findings.
     """
+    if isinstance(models, str | Path):
+        models = [models]
+    if isinstance(tasks, str):
+        tasks = [tasks]
     question = Question(
-        models=model_names(models, others),
+        models=tuple(str(model) for model in (*models, *others)),
         average=average,
         suite=suite,
-        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks or ()),
+        tasks=tuple(tasks or ()),
         rope=rope,
         alpha=alpha,
         pooled=pooled,
+        slice=slice or "",
     )
-    declared = None
     if plan is not None:
-        declared = load_plan(plan)
-        question = question.declared_by(declared)
+        question = question.declared_by(load_plan(plan))
     question.check()
-    results = results_dir if isinstance(results_dir, Results) else load(results_dir)
-    question, results = question.with_suite(results)
-    if slice is not None:
-        results = sliced(results, slice)
+    if not isinstance(results_dir, Results):
+        results_dir = load(results_dir)
+    return answered(*question.with_suite(results_dir), data_dir, ledgers or {})
+
+
+def answered(
+    question: Question,
+    results: Results,
+    data_dir: str | Path | None,
+    ledgers: Mapping[str, str | Path],
+) -> Comparison:
+    """The comparison that the question asks of these results; see `compare`."""
+    if question.slice:
+        results = sliced(results, question.slice)
     own_specs = question.own_specs()
     entrants = find_entrants(question.models, results)
-    labels = tuple(entrant.label for entrant in entrants)
     common = common_tasks(
         entrants,
         results,
@@ -133,34 +145,29 @@ def compare(
     )
     bars = no_skill(results.baselines)
     parts = tuple(
-        compared_part(part, question, evidence, bars, declared)
-        for part in language_parts(common, pooled=question.pooled)
+        compared_part(section, question, evidence, bars)
+        for section in language_sections(common, pooled=question.pooled)
     )
-    notes = comparison_notes(common, parts, evidence, question, declared, results.slice)
+    published = tuple(entrant.label for entrant in entrants if entrant.is_published)
+    notes = [
+        *reading_notes(question, common, parts, evidence),
+        *verdict_notes(question, parts, published),
+    ]
     return Comparison(
-        models=labels,
+        models=tuple(common.cells),
         average=question.average,
         alpha=question.alpha,
         protocol=common.protocol,
         metrics=common.metrics,
-        published=tuple(entrant.label for entrant in entrants if entrant.is_published),
+        published=published,
         parts=parts,
-        matched=matched_pairs(question.models, entrants, ledgers or {}),
+        matched=matched_pairs(question.models, entrants, ledgers),
         failed=failed_runs(common),
         notes=tuple(dict.fromkeys(notes)),
         findings=results.findings,
-        plan="" if declared is None else declared.hash,
-        slice=slice or "",
+        plan="" if question.plan is None else question.plan.hash,
+        slice=question.slice,
     )
-
-
-def model_names(
-    models: str | Path | Sequence[str | Path], others: Sequence[str | Path]
-) -> tuple[str, ...]:
-    """The models that were asked for: one and others, or a list of all."""
-    if isinstance(models, str | Path):
-        models = [models]
-    return tuple(str(model) for model in (*models, *others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,8 @@ class Question:
     rope: float
     alpha: float
     pooled: bool
+    slice: str = ""
+    plan: DeclaredPlan | None = None
 
     def declared_by(self, plan: DeclaredPlan) -> Question:
         """As the plan says; models that it does not name stay, after its own."""
@@ -186,6 +195,7 @@ class Question:
             rope=plan.rope / 100,
             alpha=plan.alpha,
             pooled=plan.pooled,
+            plan=plan,
         )
 
     def check(self) -> None:
@@ -204,8 +214,7 @@ class Question:
 
     def with_suite(self, results: Results) -> tuple[Question, Results]:
         """Where a declared suite is asked for: its own scores, and the question about them."""
-        terms = None if self.suite is None else load_suite(self.suite)
-        if terms is None or self.suite is None:
+        if self.suite is None or (terms := load_suite(self.suite)) is None:
             return self, results
         if self.average != "paper":
             raise UsageError(
@@ -224,111 +233,99 @@ class Question:
         return [own_specs[task].id if task in own_specs else task for task in self.tasks]
 
 
-def language_parts(common: CommonTasks, *, pooled: bool) -> list[CommonTasks]:
+def language_sections(common: CommonTasks, *, pooled: bool) -> list[CommonTasks]:
     """The tasks that share a verdict: those of a language, or all of them."""
-    languages = list(dict.fromkeys(info.language for info in common.tasks))
-    if pooled or len(languages) == 1:
+    if pooled or common.language:
         return [common]
+    languages = dict.fromkeys(info.language for info in common.tasks)
     return [common.of_language(language) for language in languages]
 
 
 def compared_part(
-    common: CommonTasks,
-    question: Question,
-    evidence: Evidence,
-    bars: Bars,
-    declared: DeclaredPlan | None,
+    common: CommonTasks, question: Question, evidence: Evidence, bars: Bars
 ) -> ComparedPart:
     """All pairs on these tasks, corrected for each other, and the ranking that they leave."""
-    labels = [entrant.label for entrant in common.entrants]
-    positions = list(combinations(range(len(labels)), 2))
-    planned = [
-        declared is not None and declared.declares(labels[first], labels[second])
-        for first, second in positions
-    ]
-    alpha, rope = question.alpha, question.rope
+    alpha, rope, plan = question.alpha, question.rope, question.plan
     guessing = find_guessing(common, bars, evidence)
     pairs = [
-        pair_result(common, first, second, evidence, guessing, alpha=alpha)
-        for first, second in positions
+        pair_result(common, labels, evidence, guessing, alpha=alpha)
+        for labels in combinations(common.cells, 2)
     ]
     among_all = corrected(pairs, alpha=alpha, rope=rope, guessing=guessing)
     ranking = ranked_models(common, among_all, guessing)
-    decided = by_plan(among_all, planned, alpha=alpha, rope=rope, guessing=guessing)
-    return ComparedPart(decided[0].language, decided, ranking)
+    if plan is not None:
+        among_all = by_plan(among_all, plan, alpha=alpha, rope=rope, guessing=guessing)
+    return ComparedPart(common.language, among_all, ranking)
 
 
 def failed_runs(common: CommonTasks) -> tuple[FailedRun, ...]:
     """The runs of the compared models that lie far below their siblings."""
     failed = []
-    for entrant, cells in zip(common.entrants, common.cells, strict=True):
-        for info in common.tasks:
-            cell = cells[info.id]
+    for label in common.cells:
+        for cell in common.cells_of(label):
             if cell.group is None:
                 continue
-            flags = cell.group.failed(common.metrics[info.id])
-            has_failed = dict(zip(cell.group.seeds, flags, strict=True))
+            flags = cell.group.failed(cell.metric)
+            lost = set(compress(cell.group.seeds, flags))
             for seed, score in zip(cell.seeds, cell.scores, strict=True):
-                if has_failed[seed]:
-                    failed.append(FailedRun(entrant.label, info.id, seed, score))
+                if seed in lost:
+                    failed.append(FailedRun(label, cell.info.id, seed, score))
     return tuple(failed)
-
-
-def comparison_notes(
-    common: CommonTasks,
-    parts: Sequence[ComparedPart],
-    evidence: Evidence,
-    question: Question,
-    declared: DeclaredPlan | None,
-    slice_name: str = "",
-) -> list[str]:
-    """What a reader must know, line by line."""
-    notes = [*common.notes, *unknown_noise_notes(common, evidence)]
-    if slice_name:
-        notes.insert(0, f"{SLICES[slice_name].words}: {SLICES[slice_name].meaning}")
-    if declared is not None:
-        notes += declared_notes(declared, common, parts)
-    if len(parts) > 1:
-        notes.append("each language has its own verdict; --pooled asks for one over all of them")
-    if 0 < sum(entrant.is_published for entrant in common.entrants) < len(common.entrants):
-        notes.append(
-            "the printed scores were made with other code and maybe other splits than the runs here"
-        )
-    pairs = [pair for part in parts for pair in part.pairs]
-    if question.rope and any(pair.same is None for pair in pairs):
-        notes.append(
-            f"not tested whether models are the same within {100 * question.rope:g} points where "
-            f"one has not {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
-        )
-    return notes
 
 
 def unknown_noise_notes(common: CommonTasks, evidence: Evidence) -> list[str]:
     """Why test-set noise is unknown, a line a reason with its tasks."""
-    tasks_of: dict[str, set[str]] = {}
+    tasks_of: dict[str, list[str]] = {}
     for info in common.tasks:
-        for cells in common.cells:
-            group = cells[info.id].group
-            if group is None or group.ratio:
-                continue
-            left_out = evidence.left_out(group, common.metrics[info.id])
-            if isinstance(left_out, str):
-                tasks_of.setdefault(left_out, set()).add(info.id)
-    lines = []
-    for reason in sorted(tasks_of):
-        tasks = [info.id for info in common.tasks if info.id in tasks_of[reason]]
-        lines.append(f"test-set noise is unknown on {', '.join(tasks)}: {reason}")
-    return lines
+        reasons = set()
+        for cells in common.cells.values():
+            cell = cells[info.id]
+            if cell.group is not None and not cell.group.ratio:
+                left_out = evidence.left_out(cell.group, cell.metric)
+                if isinstance(left_out, str):
+                    reasons.add(left_out)
+        for reason in reasons:
+            tasks_of.setdefault(reason, []).append(info.id)
+    return [
+        f"test-set noise is unknown on {', '.join(tasks)}: {reason}"
+        for reason, tasks in sorted(tasks_of.items())
+    ]
 
 
-def declared_notes(
-    declared: DeclaredPlan, common: CommonTasks, parts: Sequence[ComparedPart]
+def reading_notes(
+    question: Question, common: CommonTasks, parts: Sequence[ComparedPart], evidence: Evidence
 ) -> list[str]:
-    """The plan, and what departs from it."""
+    """What the scores are of, and what is known of the runs; a plan, and what departs from it."""
+    notes = [*common.notes, *unknown_noise_notes(common, evidence)]
+    if question.slice:
+        asked_slice = SLICES[question.slice]
+        notes.insert(0, f"{asked_slice.words}: {asked_slice.meaning}")
+    plan = question.plan
+    if plan is None:
+        return notes
+    notes += [f"declared before looking: plan {plan.hash}", *plan.departures(common)]
     exploratory = sorted(
         " – ".join(sorted((pair.first, pair.second))) for pair in parts[0].pairs if pair.exploratory
     )
-    notes = [f"declared before looking: plan {declared.hash}", *declared.departures(common)]
     if exploratory:
         notes.append(f"exploratory, not in the declared plan: {', '.join(exploratory)}")
+    return notes
+
+
+def verdict_notes(
+    question: Question, parts: Sequence[ComparedPart], published: Sequence[str]
+) -> list[str]:
+    """How the verdicts are to be read. published: the models that are known from print alone."""
+    notes = []
+    if len(parts) > 1:
+        notes.append("each language has its own verdict; --pooled asks for one over all of them")
+    if 0 < len(published) < len(question.models):
+        notes.append(
+            "the printed scores were made with other code and maybe other splits than the runs here"
+        )
+    if question.rope and any(pair.same is None for part in parts for pair in part.pairs):
+        notes.append(
+            f"not tested whether models are the same within {100 * question.rope:g} points where "
+            f"one has not {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
+        )
     return notes

@@ -29,7 +29,7 @@ def matched_pairs(
         folder = Path(os.path.expanduser(name))
         if name in ledgers:
             paths[entrant.label] = Path(ledgers[name])
-        elif any(os.path.isfile(folder / part / FILE) for part in ("", "model")):
+        elif any(os.path.isfile(folder / below / FILE) for below in ("", "model")):
             paths[entrant.label] = folder
     lines = []
     for a, b in combinations(sorted(paths), 2):
@@ -40,10 +40,10 @@ def matched_pairs(
                 f"Not matched twins: {a} and {b} differ in {differing} (training ledgers)."
             )
             continue
-        how = (
-            "differ in the training seed alone"
-            if diff.noise_pair
-            else "were trained alike but for the objective"
-        )
-        lines.append(f"Matched twins: {a} and {b} {how} (training ledgers).")
-    return (*lines, CHECKPOINTS) if lines else ()
+        relation = "were trained alike but for the objective"
+        if diff.noise_pair:
+            relation = "differ in the training seed alone"
+        lines.append(f"Matched twins: {a} and {b} {relation} (training ledgers).")
+    if lines:
+        lines.append(CHECKPOINTS)
+    return tuple(lines)

@@ -53,23 +53,24 @@ class DeclaredPlan(Strict):
     def departures(self, common: CommonTasks) -> list[str]:
         """Where the runs are not those that were declared."""
         lines = []
-        for entrant, cells in zip(common.entrants, common.cells, strict=True) if self.seeds else ():
-            tasks = [
-                t
-                for t, cell in cells.items()
-                if cell.group is not None and set(cell.seeds) != set(self.seeds)
-            ]
-            if tasks:
-                where = f"has other seeds than the plan declares on {', '.join(tasks)}"
-                lines.append(f"exploratory: {entrant.label} {where}")
-        return sorted(lines)
+        for label in sorted(common.cells):
+            tasks = []
+            for cell in common.cells_of(label):
+                if cell.group is not None and set(cell.seeds) != set(self.seeds):
+                    tasks.append(cell.info.id)
+            if self.seeds and tasks:
+                lines.append(
+                    f"exploratory: {label} has other seeds than the plan declares on "
+                    f"{', '.join(tasks)}"
+                )
+        return lines
 
 
 def load_plan(path: str | Path) -> DeclaredPlan:
     """The plan in a YAML file. Raises SpecError with file, line, value and fix."""
     document = load_yaml_model(path, DeclaredPlan)
     for pair in document.pairs:
-        if pair[0] == pair[1]:
+        if len(set(pair)) < 2:
             raise SpecError(
                 f"{path}: pair {list(pair)} names one model twice", hint="name two models"
             )

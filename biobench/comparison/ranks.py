@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from biobench.comparison.result import PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks
 from biobench.report.evidence import Evidence
-from biobench.report.guessing import Bars, TaskScores, is_guessing
+from biobench.report.guessing import Bars, is_guessing
 from biobench.stats import possible_ranks, task_weights
 
 DIGITS = 9
@@ -30,16 +30,13 @@ def find_guessing(common: CommonTasks, bars: Bars, evidence: Evidence) -> Guessi
     """Judge every model on the common tasks. bars: what guessing scores."""
     on_mean: set[str] = set()
     on_task: set[tuple[str, str]] = set()
-    for entrant, cells in zip(common.entrants, common.cells, strict=True):
-        by_task = []
-        for info in common.tasks:
-            cell, metric = cells[info.id], common.metrics[info.id]
-            scores = TaskScores(info, metric, cell.scores, cell.group, cell.printed)
-            by_task.append(scores)
-            if is_guessing([scores], bars, evidence):
-                on_task.add((entrant.label, info.id))
-        if is_guessing(by_task, bars, evidence):
-            on_mean.add(entrant.label)
+    for label in common.cells:
+        cells = common.cells_of(label)
+        if is_guessing(cells, bars, evidence):
+            on_mean.add(label)
+        for cell in cells:
+            if is_guessing([cell], bars, evidence):
+                on_task.add((label, cell.info.id))
     return Guessing(frozenset(on_mean), frozenset(on_task))
 
 
@@ -50,28 +47,24 @@ def ranked_models(
 
     pairs: all of them, corrected for each other; the ranks hold together for these alone.
     """
-    labels = [entrant.label for entrant in common.entrants]
+    labels = list(common.cells)
     weights = task_weights([info.corpus for info in common.tasks])
-    scores = [
-        math.fsum(weights * [cells[info.id].mean for info in common.tasks])
-        for cells in common.cells
-    ]
-    rounded = [round(score, DIGITS) for score in scores]
-    ahead = [
-        (labels.index(pair.better), labels.index(pair.worse))
-        for pair in pairs
-        if pair.verdict.here == "shown"
-    ]
-    models = [
-        RankedModel(
-            model=label,
-            score=score,
-            rank=1 + sum(other > own for other in rounded),
-            ranks=possible,
-            guessing=label in guessing.on_mean,
+    scores = {}
+    for label in labels:
+        scores[label] = math.fsum(weights * [cell.mean for cell in common.cells_of(label)])
+    shown = [pair for pair in pairs if pair.verdict.here == "shown"]
+    ahead = [(labels.index(pair.better), labels.index(pair.worse)) for pair in shown]
+    models = []
+    for label, possible in zip(labels, possible_ranks(len(labels), ahead), strict=True):
+        score = scores[label]
+        higher = [s for s in scores.values() if round(s, DIGITS) > round(score, DIGITS)]
+        models.append(
+            RankedModel(
+                model=label,
+                score=score,
+                rank=1 + len(higher),
+                ranks=possible,
+                guessing=label in guessing.on_mean,
+            )
         )
-        for label, score, own, possible in zip(
-            labels, scores, rounded, possible_ranks(len(labels), ahead), strict=True
-        )
-    ]
     return tuple(sorted(models, key=lambda model: (model.rank, model.model)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import Any
 
 from biobench.comparison.result import (
@@ -13,7 +13,6 @@ from biobench.comparison.result import (
     ComparedPart,
     Conclusion,
     PairResult,
-    Sameness,
     TaskLine,
 )
 from biobench.comparison.verdict import LANGUAGES, level, metric_name, p_value, sentences
@@ -44,97 +43,83 @@ Table = tuple[str, list[str], list[list[str]]]
 
 def tables(comparison: Compared) -> Iterator[Table]:
     """Ranking and pairs of several models, every pair task by task."""
-    for part in comparison.parts:
-        where = ""
+    for section in comparison.parts:
+        language = ""
         if len(comparison.parts) > 1:
-            where = f" in {LANGUAGES.get(part.language, part.language)}"
+            language = f" in {LANGUAGES.get(section.language, section.language)}"
         if len(comparison.models) > 2:
-            yield ranking_table(part, where)
-            yield pairs_table(part, where)
-        for pair in part.pairs[:MOST_TABLES]:
-            yield tasks_table(pair, where)
+            yield ranking_table(section, language)
+            yield pairs_table(section, language)
+        for pair in section.pairs[:MOST_TABLES]:
+            yield tasks_table(pair, language)
 
 
-def ranking_table(part: ComparedPart, where: str) -> Table:
+def ranking_table(section: ComparedPart, language: str) -> Table:
     """The models, best first."""
-    rows = [
-        [
-            model.model,
-            str(model.rank),
-            f"{100 * model.score:.2f}",
-            "guessing" if model.guessing else model.shown_ranks,
-        ]
-        for model in part.ranking
-    ]
-    return f"Ranking{where}", ["model", "rank", "mean", "possible"], rows
+    rows = []
+    for model in section.ranking:
+        possible = "guessing" if model.guessing else model.shown_ranks
+        rows.append([model.model, str(model.rank), f"{100 * model.score:.2f}", possible])
+    return f"Ranking{language}", ["model", "rank", "mean", "possible"], rows
 
 
-def pairs_table(part: ComparedPart, where: str) -> Table:
+def pairs_table(section: ComparedPart, language: str) -> Table:
     """Every pair with its corrected answers."""
     conclusion_head = ["level", "p Holm", "verdict"]
     head = ["pair", "A - B", "win/tie/loss", "these tasks", *conclusion_head]
     head += ["tasks like these", *conclusion_head]
     rows = []
-    for pair in part.pairs:
+    for pair in section.pairs:
         names = f"{_short(pair.better)} - {_short(pair.worse)}"
-        counts = [str(pair.wins), str(pair.ties), str(pair.losses)]
-        if pair.is_reversed:
-            counts.reverse()
-        row = [names, points(abs(pair.difference)), "/".join(counts)]
+        wins, losses = pair.better_first(pair.wins, pair.losses)
+        row = [names, points(abs(pair.difference)), f"{wins}/{pair.ties}/{losses}"]
         row += [*_conclusion_cells(pair.here, pair), pair.verdict.here]
         row += [*_conclusion_cells(pair.beyond, pair), pair.verdict.beyond]
         rows.append(row)
-    return f"Pairs{where}", head, rows
+    return f"Pairs{language}", head, rows
 
 
-def tasks_table(pair: PairResult, where: str) -> Table:
+def tasks_table(pair: PairResult, language: str) -> Table:
     """The better model minus the other one on each task, the kinds of noise apart; then the means,
     of each kind of task too.
     """
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
-    sign = -1 if pair.is_reversed else 1
     rows = [_task_row(line, pair) for line in pair.tasks]
-    for kind, part in pair.parts.items():
+    for kind, average in pair.parts.items():
         name = LANGUAGES.get(kind, kind.replace("_", " "))
-        corpora = "corpus" if part.corpora == 1 else "corpora"
-        rows.append(
-            [f"{name} ({part.corpora} {corpora})", "", "", points(sign * part.difference)]
-            + [""] * 6
-        )
+        corpora = "1 corpus" if average.corpora == 1 else f"{average.corpora} corpora"
+        difference = points(pair.sign * average.difference)
+        rows.append([f"{name} ({corpora})", "", "", difference, *[""] * 6])
     if len(pair.tasks) > 1:
-        means = [f"{100 * mean:.2f}" for mean in pair.means]
-        if pair.is_reversed:
-            means.reverse()
+        means = [f"{100 * mean:.2f}" for mean in pair.better_first(*pair.means)]
         means.append(points(abs(pair.difference)))
         for name, conclusion in (("these tasks", pair.here), ("tasks like these", pair.beyond)):
-            cells = ["–", "–"]
-            if conclusion is not None:
-                cells = [_shown(conclusion.answer.interval(), pair), p_value(conclusion.p)]
-            rows.append([name, *means, "", "", *cells, "", ""])
-    title = f"Task by task{where}\nA = {plain(pair.better)}\nB = {plain(pair.worse)}"
+            answer = None if conclusion is None else conclusion.answer
+            rows.append([name, *means, "", "", _interval(answer, pair), _p(answer), "", ""])
+    title = f"Task by task{language}\nA = {plain(pair.better)}\nB = {plain(pair.worse)}"
     return title, head, rows
 
 
 def _task_row(line: TaskLine, pair: PairResult) -> list[str]:
     # of a printed score nothing is known of other test sets
     total = None if line.is_printed else line.total
-    answers = (line.seeds, line.documents, total)
-    intervals = ["–" if answer is None else _shown(answer.interval(), pair) for answer in answers]
-    scores, difference = [line.first, line.second], line.difference
-    seeds = [line.n_first, line.n_second]
-    if pair.is_reversed:
-        scores.reverse()
-        seeds.reverse()
-        difference = -difference
     return [
         line.task,
-        *(f"{100 * score:.2f}" for score in scores),
-        points(difference),
-        *intervals,
-        p_value(None if total is None else total.p),
-        _seed_counts(line, seeds),
+        *(f"{100 * score:.2f}" for score in pair.better_first(line.first, line.second)),
+        points(pair.sign * line.difference),
+        *(_interval(answer, pair) for answer in (line.seeds, line.documents, total)),
+        _p(total),
+        _seed_counts(line, pair.better_first(line.n_first, line.n_second)),
         "–" if line.groups is None else str(line.groups),
     ]
+
+
+def _interval(answer: Answer | None, pair: PairResult) -> str:
+    return "–" if answer is None else _ends(answer.interval(), pair)
+
+
+def _p(answer: Answer | None) -> str:
+    return p_value(None if answer is None else answer.p)
 
 
 def _seed_counts(line: TaskLine, seeds: Sequence[int]) -> str:
@@ -143,37 +128,35 @@ def _seed_counts(line: TaskLine, seeds: Sequence[int]) -> str:
         return "printed"
     if line.splits:
         return f"{line.n_first} splits"
-    return str(seeds[0]) if seeds[0] == seeds[1] else f"{seeds[0]}/{seeds[1]}"
+    if seeds[0] == seeds[1]:
+        return str(seeds[0])
+    return f"{seeds[0]}/{seeds[1]}"
 
 
 def _conclusion_cells(conclusion: Conclusion | None, pair: PairResult) -> list[str]:
     if conclusion is None:
         return ["–", "–", "–"]
     return [
-        _shown(conclusion.interval, pair),
+        _ends(conclusion.interval, pair),
         level(conclusion.interval),
         p_value(conclusion.p_corrected),
     ]
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}…"
+    if len(name) <= NAME_WIDTH:
+        return name
+    return f"{name[: NAME_WIDTH - 1]}…"
 
 
-def _shown(interval: Interval, pair: PairResult) -> str:
+def _ends(interval: Interval, pair: PairResult) -> str:
     """``0.07 to 4.08``, in points, the better model of the pair minus the other one."""
-    low, high = interval.low, interval.high
-    if pair.is_reversed:
-        low, high = -high, -low
-    return " to ".join(_unsigned_zero(f"{100 * end:.2f}") for end in (low, high))
+    return " to ".join(f"{100 * end:z.2f}" for end in pair.ends(interval))
 
 
 def points(difference: float) -> str:
-    """A signed difference in points: ``+2.08``."""
-    return _unsigned_zero(f"{100 * difference:+.2f}")
-
-
-def _unsigned_zero(number: str) -> str:
+    """A signed difference in points: ``+2.08``, ``0.00``."""
+    number = f"{100 * difference:+z.2f}"
     return "0.00" if float(number) == 0 else number
 
 
@@ -190,7 +173,9 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     if hidden:
         paragraphs.append(f"{hidden} more pairs: --json has their tasks.")
     metric = metric_name(list(comparison.metrics.values()), comparison.slice)
-    explained = RANKING | TASKS if len(comparison.models) > 2 else TASKS
+    explained = TASKS
+    if len(comparison.models) > 2:
+        explained = RANKING | TASKS
     units = [f"Scores in percent ({metric}), differences in points."]
     units += [f"{name:10} {text}" for name, text in explained.items()]
     paragraphs.append(_wrapped(units, width, indent=" " * 11))
@@ -205,18 +190,10 @@ def _wrapped(lines: Sequence[str], width: int | None, indent: str = "") -> str:
     """indent: of what follows the first line of each."""
     if width is None:
         return "\n".join(lines)
-    wrapped = []
-    for line in lines:
-        wrapped.append(
-            fill(
-                line,
-                width,
-                subsequent_indent=indent,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
-    return "\n".join(wrapped)
+    wrapper = TextWrapper(
+        width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(map(wrapper.fill, lines))
 
 
 def _escaped(text: str) -> str:
@@ -225,16 +202,12 @@ def _escaped(text: str) -> str:
 
 def to_json(comparison: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
-    data = {
-        field.name: _json(getattr(comparison, field.name))
-        for field in fields(comparison)
-        if field.name != "parts"
-    }
-    ranking = [
-        _json(model) | {"language": part.language}
-        for part in comparison.parts
-        for model in part.ranking
-    ]
+    data: dict[str, Any] = _json(comparison)
+    del data["parts"]
+    ranking = []
+    for section in comparison.parts:
+        for model in section.ranking:
+            ranking.append(_json(model) | {"language": section.language})
     return data | {
         "verdict": list(sentences(comparison)),
         "tasks": list(comparison.tasks),
@@ -247,6 +220,10 @@ def _pair_json(pair: PairResult) -> dict[str, Any]:
     data: dict[str, Any] = _json(pair)
     for name in ("answer", "wider_answer"):  # `here` and `beyond` hold them
         del data[name]
+    if pair.same is not None:
+        data["same"] = {
+            name: data["same"][name] for name in ("p_corrected", "low", "high", "level")
+        }
     return data | {
         "p_here": None if pair.here is None else pair.here.p_corrected,
         "p_beyond": None if pair.beyond is None else pair.beyond.p_corrected,
@@ -259,13 +236,6 @@ def _pair_json(pair: PairResult) -> dict[str, Any]:
 def _json(value: Any) -> Any:
     if isinstance(value, Conclusion):
         return _answer_json(value.answer, value.interval) | {"p_corrected": value.p_corrected}
-    if isinstance(value, Sameness):
-        return {
-            "p_corrected": value.p_corrected,
-            "low": value.interval.low,
-            "high": value.interval.high,
-            "level": value.interval.level,
-        }
     if isinstance(value, Answer):
         return _answer_json(value, value.interval())
     if is_dataclass(value):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from biobench.report.row import AverageName
 from biobench.stats import Answer, Interval, task_weights
 from biobench.store import UnusableFile
 
+Value = TypeVar("Value")
 Word = Literal["shown", "not shown", "not tested"]
 
 TIE = 1e-9
@@ -21,8 +22,9 @@ class Conclusion:
     """A tested question: the answer, corrected for all pairs that were asked together.
 
     p: as it stands alone. p_corrected: after Holm's correction. interval: at the level at which
-    Holm passed this pair or stopped, so that it leaves out zero exactly where the claim is shown;
-    never narrower than the interval of the narrower question.
+    Holm passed this pair or stopped, so that it leaves out zero (of sameness: lies within the
+    margin, at 1 - 2 alpha) exactly where the claim is shown; never narrower than the interval of
+    the narrower question.
     """
 
     answer: Answer
@@ -32,21 +34,8 @@ class Conclusion:
 
     @property
     def p(self) -> float:
-        """Uncorrected."""
+        """Uncorrected, of a difference."""
         return self.answer.p
-
-
-@dataclass(frozen=True, slots=True)
-class Sameness:
-    """Whether two models are the same within a margin, corrected for all pairs that were asked.
-
-    interval: of level 1 - 2 alpha, alpha being the level at which Holm passed this pair or stopped;
-    it lies within the margin exactly where sameness is shown.
-    """
-
-    p_corrected: float
-    interval: Interval
-    is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +132,10 @@ class PairResult:
     """Pairs that were corrected together."""
     rope: float = 0.0
     """The margin of sameness, a fraction; 0 for none."""
-    same: Sameness | None = None
-    """None without a margin, and where too few runs may say so."""
+    same: Conclusion | None = None
+    """That they are the same within the margin; None without one, and where too few runs may say
+    so.
+    """
     detectable: float | None = None
     """The true difference that `here` would show in 4 of 5 cases, corrected for all pairs."""
     verdict: Verdict = Verdict()
@@ -187,20 +178,34 @@ class PairResult:
         return is_reversed(self.first, self.second, self.difference)
 
     @property
+    def sign(self) -> int:
+        """Of the better model minus the other one, in first minus second: -1 where reversed."""
+        return -1 if self.is_reversed else 1
+
+    def better_first(self, of_first: Value, of_second: Value) -> tuple[Value, Value]:
+        """What is of the first and of the second model, in order of the better and the other."""
+        if self.is_reversed:
+            return of_second, of_first
+        return of_first, of_second
+
+    def ends(self, interval: Interval) -> tuple[float, float]:
+        """Low and high end of the better model minus the other one."""
+        return self.better_first(self.sign * interval.low, self.sign * interval.high)
+
+    @property
     def higher(self) -> int:
         """Tasks on which the model with the higher mean scores higher, whatever the margin."""
-        sign = -1 if self.is_reversed else 1
-        return sum(sign * line.difference > TIE for line in self.tasks)
+        return sum(self.sign * line.difference > TIE for line in self.tasks)
 
     @property
     def better(self) -> str:
         """The model with the higher mean."""
-        return self.second if self.is_reversed else self.first
+        return self.better_first(self.first, self.second)[0]
 
     @property
     def worse(self) -> str:
         """The other one."""
-        return self.first if self.is_reversed else self.second
+        return self.better_first(self.first, self.second)[1]
 
 
 def is_reversed(first: str, second: str, difference: float) -> bool:

@@ -20,17 +20,17 @@ def sentences(comparison: Compared) -> tuple[str, ...]:
     shown of it.
     """
     lines = [*comparison.matched]
-    for part in comparison.parts:
-        lines += pair_sentences(comparison, leading_pair(part))
+    for section in comparison.parts:
+        lines += pair_sentences(comparison, leading_pair(section))
         if len(comparison.models) > 2:
-            lines += several_sentences(part)
+            lines += several_sentences(section)
     return tuple(lines)
 
 
-def leading_pair(part: ComparedPart) -> PairResult:
+def leading_pair(section: ComparedPart) -> PairResult:
     """The first of the ranking against the second."""
-    best = {model.model for model in part.ranking[:2]}
-    return next((r for r in part.pairs if {r.first, r.second} == best), part.pairs[0])
+    best = {model.model for model in section.ranking[:2]}
+    return next(pair for pair in section.pairs if {pair.first, pair.second} == best)
 
 
 def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
@@ -58,37 +58,31 @@ def headline(comparison: Compared, pair: PairResult) -> str:
     """Who is ahead, on which tasks, and whether it is shown: a paragraph that begins with the task
     set.
     """
-    on = task_set(comparison, pair)
-    if pair.printed:
-        return printed_headline(comparison, pair, on)
-    start = f"{on}, {pair.better} scores higher than {pair.worse}."
-    if pair.is_tied:
-        start = f"{on}, {tied_clause(comparison, pair)}."
+    ahead = ahead_clause(comparison, pair)
+    failed = failures(comparison, pair)
     if pair.verdict.guessing:
-        return f"{start} {guessing_clause(comparison, pair)}"
+        return f"{ahead}. {guessing_clause(pair)}{failed}."
+    if pair.here is None and pair.printed:
+        return f"{ahead}{failed}; {pair.reason}, so not tested."
     if pair.here is None:
-        return f"{start} {untested_clause(comparison, pair)}"
-    about = f", over {noise_words(pair)}{correction_words(pair)}{failures(comparison, pair)}"
-    return f"{start} {shown_clause(pair, pair.here)}{about}. {beyond_clause(pair)}."
+        return f"{ahead}. {untested_clause(pair)}{failed}."
+    about = f"over {noise_words(pair)}{correction_words(pair)}{failed}"
+    if pair.printed:
+        about += ": test-set noise is not in it"
+    return f"{ahead}. {shown_clause(pair, pair.here)}, {about}. {beyond_clause(pair)}."
 
 
-def printed_headline(comparison: Compared, pair: PairResult, on: str) -> str:
-    """At least one side is known from print."""
-    size = points(abs(pair.difference))
+def ahead_clause(comparison: Compared, pair: PairResult) -> str:
+    """``On gad (macro F1), a scores higher than b``; of printed means by how much."""
+    on = task_set(comparison, pair)
+    if pair.is_tied:
+        return f"{on}, {tied_clause(comparison, pair)}"
+    if not pair.printed:
+        return f"{on}, {pair.better} scores higher than {pair.worse}"
     kind = dict.fromkeys(comparison.published, "printed mean")
     better = f"{pair.better}'s {kind.get(pair.better, 'mean')}"
     worse = f"the {kind.get(pair.worse, 'mean')} of {pair.worse}"
-    ahead = f"{on}, {better} is {size} above {worse}"
-    if pair.is_tied:
-        ahead = f"{on}, {tied_clause(comparison, pair)}"
-    if pair.verdict.guessing:
-        return f"{ahead}. {guessing_clause(comparison, pair)}"
-    failed = failures(comparison, pair)
-    if pair.here is None:
-        return f"{ahead}{failed}; {pair.reason}, so not tested."
-    about = f", over seeds alone{correction_words(pair)}{failed}"
-    start = f"{ahead}. {shown_clause(pair, pair.here)}{about}"
-    return f"{start}: test-set noise is not in it. {beyond_clause(pair)}."
+    return f"{on}, {better} is {points(abs(pair.difference))} above {worse}"
 
 
 def tied_clause(comparison: Compared, pair: PairResult) -> str:
@@ -101,25 +95,23 @@ def tied_clause(comparison: Compared, pair: PairResult) -> str:
     return f"{models} have the same mean"
 
 
-def guessing_clause(comparison: Compared, pair: PairResult) -> str:
+def guessing_clause(pair: PairResult) -> str:
     """The better model leads nobody."""
     guessing = f"{pair.better} is not above guessing"
     if pair.is_tied:
         guessing = "neither is above guessing"
-    interval = "" if pair.here is None else interval_words(pair, pair.here.interval)
     size = points(abs(pair.difference))
-    known = f"{size}{interval}{failures(comparison, pair)}"
-    return f"Not shown: {guessing}. The difference on {mean_of(pair)} is {known}."
+    if pair.here is not None:
+        size += interval_words(pair, pair.here.interval)
+    return f"Not shown: {guessing}. The difference on {mean_of(pair)} is {size}"
 
 
-def untested_clause(comparison: Compared, pair: PairResult) -> str:
+def untested_clause(pair: PairResult) -> str:
     """Why nothing is tested, and what is known all the same."""
-    known = ""
-    if pair.runs is not None:
-        known = f"{interval_words(pair, pair.runs.interval())}, over test sets alone"
     size = points(abs(pair.difference))
-    known += failures(comparison, pair)
-    return f"Not tested for {mean_of(pair)}: {pair.reason}. The difference is {size}{known}."
+    if pair.runs is not None:
+        size += f"{interval_words(pair, pair.runs.interval())}, over test sets alone"
+    return f"Not tested for {mean_of(pair)}: {pair.reason}. The difference is {size}"
 
 
 def shown_clause(pair: PairResult, conclusion: Conclusion) -> str:
@@ -134,6 +126,8 @@ def shown_clause(pair: PairResult, conclusion: Conclusion) -> str:
 
 def noise_words(pair: PairResult) -> str:
     """``seeds and test sets``, and whose seeds play no part."""
+    if pair.printed:
+        return "seeds alone"
     if not pair.untrained:
         return "seeds and test sets"
     if len(pair.untrained) == 2:
@@ -156,17 +150,15 @@ def correction_words(pair: PairResult) -> str:
 def failures(comparison: Compared, pair: PairResult) -> str:
     """``, counting 1 failed run (b on gad, seed 4)``; empty without one."""
     tasks = {line.task for line in pair.tasks}
-    failed = [
-        run
-        for model in (pair.better, pair.worse)
-        for run in comparison.failed
-        if run.model == model and run.task in tasks
-    ]
+    failed = []
+    for model in (pair.better, pair.worse):
+        for run in comparison.failed:
+            if run.model == model and run.task in tasks:
+                failed.append(f"{run.model} on {run.task}, seed {run.seed}")
     if not failed:
         return ""
-    each = "; ".join(f"{run.model} on {run.task}, seed {run.seed}" for run in failed)
     runs = "run" if len(failed) == 1 else "runs"
-    return f", counting {len(failed)} failed {runs} ({each})"
+    return f", counting {len(failed)} failed {runs} ({'; '.join(failed)})"
 
 
 def beyond_clause(pair: PairResult) -> str:
@@ -182,52 +174,42 @@ def beyond_clause(pair: PairResult) -> str:
 
 def single_tasks_sentence(pair: PairResult) -> str:
     """``By single tasks: shown on 2 of 4 (Holm's correction over tasks).``"""
-    better, worse = pair.tasks_shown
-    if pair.is_reversed:
-        better, worse = worse, better
-    against = f", {pair.worse} ahead on {worse}" if worse else ""
-    if not better and not worse:
-        return (
-            f"Task by task, neither is shown to be ahead on any of the {len(pair.tasks)} (Holm's "
-            f"correction over the tasks)."
-        )
-    return (
-        f"Task by task, {pair.better} is shown to be ahead on {better} of {len(pair.tasks)}"
-        f"{against} (Holm's correction over the tasks)."
-    )
+    better, worse = pair.better_first(*pair.tasks_shown)
+    ahead = f"{pair.better} is shown to be ahead on {better} of {len(pair.tasks)}"
+    if worse:
+        ahead += f", {pair.worse} ahead on {worse}"
+    elif not better:
+        ahead = f"neither is shown to be ahead on any of the {len(pair.tasks)}"
+    return f"Task by task, {ahead} (Holm's correction over the tasks)."
 
 
 def sameness_sentence(pair: PairResult) -> str:
     """Whether the models are the same within the margin."""
     if pair.same is None or pair.verdict.same is None:
         raise ValueError("no margin was asked for")
-    margin = 100 * pair.rope
-    unit = "point" if round(margin, 9) == 1 else "points"
-    interval = pair.same.interval
-    return (
-        f"{pair.verdict.same.capitalize()} to be the same within {margin:g} {unit} on "
-        f"{'this task' if len(pair.tasks) == 1 else 'these tasks'} "
-        f"({interval_words(pair, interval).removeprefix(', ')})."
-    )
+    margin = points(pair.rope, "g")
+    on_tasks = "this task" if len(pair.tasks) == 1 else "these tasks"
+    interval = interval_words(pair, pair.same.interval).removeprefix(", ")
+    word = pair.verdict.same.capitalize()
+    return f"{word} to be the same within {margin} on {on_tasks} ({interval})."
 
 
-def several_sentences(part: ComparedPart) -> list[str]:
+def several_sentences(section: ComparedPart) -> list[str]:
     """Of three models or more: the pairs shown to differ, and the ranks that they leave.
 
     A declared plan's pairs are corrected for each other alone, the others and the ranks for all.
     """
-    if all(pair.here is None for pair in part.pairs):
+    if all(pair.here is None for pair in section.pairs):
         return []
-    exploratory = [pair for pair in part.pairs if pair.exploratory]
-    declared = [pair for pair in part.pairs if not pair.exploratory]
-    counts = shown_counts(declared, "pairs")
-    corrected_for = ""
+    exploratory = [pair for pair in section.pairs if pair.exploratory]
+    declared = [pair for pair in section.pairs if not pair.exploratory]
+    counts, corrected_for = shown_counts(declared, "pairs"), ""
     if exploratory:
         # of the pairs that no plan declares each is corrected for all
         counts = f"{shown_counts(declared, 'declared pairs')}, corrected for these alone"
         counts += f"; {shown_counts(exploratory, 'other pairs')}, corrected for all"
-        corrected_for = f", corrected for all {len(part.pairs)} pairs"
-    ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
+        corrected_for = f", corrected for all {len(section.pairs)} pairs"
+    ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in section.ranking)
     return [
         f"Shown to differ after Holm's correction: {counts}; possible ranks on these tasks"
         f"{corrected_for}: {ranks}."
@@ -250,15 +232,17 @@ def shown_counts(pairs: Sequence[PairResult], kind: str) -> str:
 def task_set(comparison: Compared, pair: PairResult) -> str:
     """``On the mean of anatem and gad (macro F1; small protocol)``."""
     names = [line.task for line in pair.tasks]
-    shown = joined(names)
+    tasks = joined(names)
     if len(names) > MOST_NAMED:
-        language = LANGUAGES.get(pair.language, pair.language)
-        several = len(comparison.parts) > 1 and pair.language
-        shown = f"{len(names)} tasks in {language}" if several else f"{len(names)} tasks"
+        tasks = f"{len(names)} tasks"
+        if len(comparison.parts) > 1:
+            tasks += f" in {LANGUAGES.get(pair.language, pair.language)}"
+    if len(names) > 1:
+        tasks = f"the mean of {tasks}"
     about = metric_name([line.metric for line in pair.tasks], comparison.slice)
     if comparison.protocol:
         about = f"{about}; {comparison.protocol}"
-    return f"On {'the mean of ' if len(names) > 1 else ''}{shown} ({about})"
+    return f"On {tasks} ({about})"
 
 
 def mean_of(pair: PairResult) -> str:
@@ -268,9 +252,10 @@ def mean_of(pair: PairResult) -> str:
     return f"the mean of these {len(pair.tasks)} tasks"
 
 
-def points(size: float) -> str:
-    """``14.1 points``."""
-    return f"{100 * size:.1f} points"
+def points(size: float, digits: str = ".1f") -> str:
+    """``14.1 points``, ``1.0 points``; ``1 point`` where it is written in full (``g``)."""
+    number = format(100 * size, digits)
+    return f"{number} point" if number == "1" else f"{number} points"
 
 
 def level(interval: Interval) -> str:
@@ -285,10 +270,7 @@ def interval_words(pair: PairResult, interval: Interval) -> str:
 
 def ends(pair: PairResult, interval: Interval) -> str:
     """``-0.2 to 28.4``, in points, the better model first."""
-    low, high = interval.low, interval.high
-    if pair.is_reversed:
-        low, high = -high, -low
-    return " to ".join(f"{100 * end:.1f}".replace("-0.0", "0.0") for end in (low, high))
+    return " to ".join(f"{100 * end:z.1f}" for end in pair.ends(interval))
 
 
 def p_value(p: float | None) -> str:
@@ -302,11 +284,17 @@ def p_value(p: float | None) -> str:
 
 def metric_name(metrics: Sequence[str], slice_name: str = "") -> str:
     """The scores compared, in words: ``micro F1``, ``micro F1 of unseen mentions``."""
-    distinct = list(dict.fromkeys(metrics))
-    name = MIXED if len(distinct) > 1 else get_metric(distinct[0]).words
-    return f"{name} of {SLICES[slice_name].words}" if slice_name else name
+    name = get_metric(metrics[0]).words
+    if len(set(metrics)) > 1:
+        name = MIXED
+    if slice_name:
+        name = f"{name} of {SLICES[slice_name].words}"
+    return name
 
 
 def joined(names: Sequence[str]) -> str:
     """``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    *heads, final = names
+    if not heads:
+        return final
+    return f"{', '.join(heads)} and {final}"

@@ -37,7 +37,6 @@ from biobench.stats import (
 )
 from biobench.stats.correlation import Measure, numbers_left_out
 from biobench.stats.counts import check_average
-from biobench.stats.types import BoolArray
 from biobench.store.store import paused_collector
 
 LEAST_SEEDS = 3
@@ -73,12 +72,11 @@ def seed_noise(
 class StoredCounts:
     """The counts of a group's runs, one row a group of documents, and how a score is made of them.
 
-    evaluated: (labels,), which labels the average is over. groups: ids, in the order of the rows.
+    groups: ids, in the order of the rows.
     """
 
     counts: Counts
     average: Average
-    evaluated: BoolArray
     groups: tuple[str, ...]
 
 
@@ -125,12 +123,10 @@ class Evidence:
             StatsInputError,
         ) as error:
             return f"{error} ({error.hint})"
-        again = f1_scores(stored.counts, stored.average, stored.evaluated)
+        again = f1_scores(stored.counts, stored.average)
         if np.abs(again - np.array(group.scores(metric))).max() > ROUNDING:
             return "stored scores are not those of the stored predictions; run `biobench rescore`"
-        return left_out(
-            stored.counts, stored.average, groups=stored.groups, evaluated=stored.evaluated
-        )
+        return left_out(stored.counts, stored.average, groups=stored.groups)
 
     def _numbers(self, group: RunGroup, measure: Measure) -> LeftOut:
         """In order of document id, as for every other model."""
@@ -183,9 +179,8 @@ class Evidence:
             labels_with_gold = {first.labels[columns[position]] for position in with_gold}
         evaluated = [metric.share or first.labels[i] in labels_with_gold for i in columns]
         return StoredCounts(
-            counts=Counts.of(tp, fp, fn),
+            counts=Counts.of(tp, fp, fn, evaluated),
             average=average,
-            evaluated=np.array(evaluated),
             groups=tuple(first.groups),
         )
 
@@ -225,7 +220,7 @@ class Evidence:
                 f"{record.task.id} has no slice '{group.slice}'", hint="run `biobench rescore`"
             )
         _, predictions = group.store.load_predictions(record, texts.scored_on)
-        return part_counts(record.task, part, predictions, by_group=True)
+        return part_counts(record.task, part, predictions)
 
     def _texts(self, record: RunRecord) -> RunTexts:
         if self._reader is None:
@@ -255,9 +250,8 @@ def _read_cache(file: Path) -> StoredCounts | None:
     try:
         with np.load(file) as arrays:
             return StoredCounts(
-                counts=Counts(arrays["tp"], arrays["fp"], arrays["fn"]),
+                counts=Counts(arrays["tp"], arrays["fp"], arrays["fn"], arrays["evaluated"]),
                 average=check_average(str(arrays["average"])),
-                evaluated=arrays["evaluated"],
                 groups=tuple(arrays["groups"].tolist()),
             )
     # none yet, or not whole
@@ -275,7 +269,7 @@ def _write_cache(file: Path, stored: StoredCounts) -> None:
         fn=_smallest(stored.counts.fn),
         groups=np.array(stored.groups),
         average=np.array(stored.average),
-        evaluated=stored.evaluated,
+        evaluated=stored.counts.evaluated,
     )
     with suppress(StoreError):
         write_atomic(file, stream.getvalue())

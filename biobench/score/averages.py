@@ -22,15 +22,14 @@ class Scores:
     per_label: dict[str, dict[str, float]]
 
 
-def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, float]:
+def f1_averages(counts: GroupCounts, gold_labels: Sequence[str]) -> dict[str, float]:
     """macro_f1, macro_f1_all, micro_f1, weighted_f1, and pooled precision and recall.
 
-    summed: counts of all documents together, in one row. macro_f1 is taken over `gold_labels`, the
-    labels with gold in the full test split. The formula is the statistics' own, so a bootstrap draw
-    of all documents gives these very numbers.
+    macro_f1 is taken over `gold_labels`, the labels with gold in the full test split. The formula
+    is the statistics' own, so a bootstrap draw of all documents gives these very numbers.
     """
     with_gold = set(gold_labels)
-    foreign = with_gold - set(summed.labels)
+    foreign = with_gold - set(counts.labels)
     if foreign:
         raise ScoreError(
             f"gold label '{min(foreign)}' is not one of the task's", hint="check the label set"
@@ -39,8 +38,8 @@ def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, fl
         raise ScoreError(
             "no label has gold in the test split", hint="macro F1 is undefined; check the split"
         )
-    evaluated = np.array([label in with_gold for label in summed.labels])
-    (tp,), (fp,), (fn,) = summed.tp, summed.fp, summed.fn
+    evaluated = np.array([label in with_gold for label in counts.labels])
+    tp, fp, fn = counts.totals
     values = {}
     for metric in F1_AVERAGES:
         assert metric.average is not None
@@ -52,25 +51,25 @@ def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, fl
     return values
 
 
-def micro_without(summed: GroupCounts, negative: str) -> float:
+def micro_without(counts: GroupCounts, negative: str) -> float:
     """Micro F1 over all labels but `negative`."""
-    if negative not in summed.labels:
+    if negative not in counts.labels:
         raise ScoreError(
             f"negative label '{negative}' is not one of the task's",
             hint="check metric.negative_label",
         )
-    keep = np.array([label != negative for label in summed.labels])
-    tp, fp, fn = (int(x[:, keep].sum()) for x in (summed.tp, summed.fp, summed.fn))
+    positive = np.array([label != negative for label in counts.labels])
+    tp, fp, fn = (int(total[positive].sum()) for total in counts.totals)
     return ratio(2 * tp, 2 * tp + fp + fn)
 
 
-def per_label(summed: GroupCounts) -> dict[str, dict[str, float]]:
+def per_label(counts: GroupCounts) -> dict[str, dict[str, float]]:
     """Per label precision, recall, f1 (0 where undefined), support (gold), predicted and tp
     (counts).
     """
     result = {}
-    columns = np.vstack([summed.tp, summed.fp, summed.fn]).tolist()
-    for label, tp, fp, fn in zip(summed.labels, *columns, strict=True):
+    columns = np.vstack(counts.totals).tolist()
+    for label, tp, fp, fn in zip(counts.labels, *columns, strict=True):
         result[label] = {
             "precision": ratio(tp, tp + fp),
             "recall": ratio(tp, tp + fn),

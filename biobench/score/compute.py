@@ -39,9 +39,7 @@ def compute(
     if not gold:
         raise ScoreError("there is no document to score", hint="check the test split")
     kind = get_kind(type)
-    sums = partial(
-        counts, type=type, labels=labels, gold=gold, predictions=predictions, by="nothing"
-    )
+    counted = partial(counts, type=type, labels=labels, gold=gold, predictions=predictions)
     prediction_of = {p.document: p for p in predictions}
     if kind.numeric and scale is None:
         raise ScoreError(
@@ -51,10 +49,10 @@ def compute(
     if not kind.counted:
         fit_together(kind, gold, predictions, labels)
         return Scores(kind.extra_scores(Answered(labels, gold, prediction_of, dict, scale)), {})
-    exact = sums(match="exact")
+    exact = counted(match="exact")
     values = f1_averages(exact, gold_labels)
     answered = Answered(
-        labels, gold, prediction_of, lambda: f1_averages(sums(match="partial"), gold_labels)
+        labels, gold, prediction_of, lambda: f1_averages(counted(match="partial"), gold_labels)
     )
     values |= kind.extra_scores(answered)
     if kind.single and negative_label is not None:

@@ -4,7 +4,7 @@ label.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +21,8 @@ from biobench.schema.strict import suggest
 
 IntArray = NDArray[np.int64]
 Match = Literal["exact", "partial"]
+Offsets = tuple[int, int]
+"""Characters [start, end)."""
 Item = tuple[str, int, int]
 """What is right or wrong: label, start, end; see `kinds.base.Kind.items`."""
 
@@ -43,6 +45,11 @@ class GroupCounts:
     fp: IntArray
     fn: IntArray
 
+    @property
+    def totals(self) -> tuple[IntArray, IntArray, IntArray]:
+        """tp, fp and fn over all groups, each (labels,)."""
+        return self.tp.sum(axis=0), self.fp.sum(axis=0), self.fn.sum(axis=0)
+
 
 def counts(
     *,
@@ -50,12 +57,10 @@ def counts(
     labels: Sequence[str],
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
-    by: Literal["group", "document", "nothing"] = "group",
     match: Match = "exact",
     holds: Callable[[Document, Item], bool] | None = None,
 ) -> GroupCounts:
-    """Counts per group (or document, or of all together), rows sorted by id, columns in the order
-    of `labels`.
+    """Counts per group of documents, rows sorted by id, columns in the order of `labels`.
 
     NER: gold and predicted spans are sets; `partial` wants the same label and any overlap, each
     span matched at most once. Classification: a label is what is counted. A document without a
@@ -65,11 +70,10 @@ def counts(
     column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
     prediction_of = fit_together(kind, gold, predictions, labels)
-    row_of = {d.id: {"group": d.group, "document": d.id, "nothing": ""}[by] for d in gold}
-    row = {name: i for i, name in enumerate(sorted(set(row_of.values())))}
+    row = {name: i for i, name in enumerate(sorted({d.group for d in gold}))}
     tp, fp, fn = np.zeros((3, len(row), len(labels)), dtype=np.int64)
     for document in gold:
-        at = row[row_of[document.id]]
+        at = row[document.group]
         prediction = prediction_of.get(document.id, Prediction(document.id))
         if kind.spans and match == "partial":
             _count_partial(document, prediction, column, tp[at], fp[at], fn[at])
@@ -102,15 +106,16 @@ def _count_partial(
     fn: IntArray,
 ) -> None:
     """Adds the document's counts with overlap. tp, fp, fn: (labels,)."""
-    true, predicted = set(document.spans), set(prediction.spans)
-    for label in {s.label for s in true | predicted}:
-        gold_offsets = [(s.start, s.end) for s in true if s.label == label]
-        predicted_offsets = [(s.start, s.end) for s in predicted if s.label == label]
-        matched = overlap_matches(gold_offsets, predicted_offsets)
+    offsets: dict[str, tuple[list[Offsets], list[Offsets]]] = defaultdict(lambda: ([], []))
+    for side, spans in enumerate((document.spans, prediction.spans)):
+        for start, end, label in set(spans):
+            offsets[label][side].append((start, end))
+    for label, (gold, predicted) in offsets.items():
+        matched = overlap_matches(gold, predicted)
         at = column[label]
         tp[at] += matched
-        fp[at] += len(predicted_offsets) - matched
-        fn[at] += len(gold_offsets) - matched
+        fp[at] += len(predicted) - matched
+        fn[at] += len(gold) - matched
 
 
 def shares(
@@ -129,9 +134,8 @@ def shares(
     """
     kind = get_kind(type)
     prediction_of = fit_together(kind, gold, predictions, labels)
-    names = sorted({d.group for d in gold})
-    row = {name: i for i, name in enumerate(names)}
-    tp, missed = np.zeros((2, len(names), 1), dtype=np.int64)
+    row = {name: i for i, name in enumerate(sorted({d.group for d in gold}))}
+    tp, missed = np.zeros((2, len(row), 1), dtype=np.int64)
     for document in gold:
         share = kind.share(metric, document, prediction_of.get(document.id))
         if share is None:
@@ -139,7 +143,7 @@ def shares(
         reached, reachable = share
         tp[row[document.group]] += reached
         missed[row[document.group]] += reachable - reached
-    return GroupCounts(tuple(names), (metric,), tp, missed, missed)
+    return GroupCounts(tuple(row), (metric,), tp, missed, missed)
 
 
 def fit_together(
@@ -147,14 +151,13 @@ def fit_together(
 ) -> dict[str, Prediction]:
     """Predictions by document id. Raises ScoreError where gold and predictions do not fit
     together."""
-    ids = Counter(d.id for d in gold)
-    if len(ids) < len(gold):
-        ((twice, _),) = ids.most_common(1)
-        raise ScoreError(
-            "gold holds document {} twice", hint="document ids are unique in a task", value=twice
-        )
     label_set = dict.fromkeys(labels)
+    ids: set[str] = set()
     for document in gold:
+        if document.id in ids:
+            hint = "document ids are unique in a task"
+            raise ScoreError("gold holds document {} twice", hint=hint, value=document.id)
+        ids.add(document.id)
         _check_gold(kind, document, label_set)
     prediction_of: dict[str, Prediction] = {}
     for prediction in predictions:
@@ -215,10 +218,6 @@ def _check_labels(side: str, answer: Document | Prediction, labels: Collection[s
         if label not in labels:
             message = f"a document's {side} label {{}} is not one of the task's"
             raise ScoreError(message, hint=suggest(label, list(labels)), value=label)
-
-
-Offsets = tuple[int, int]
-"""Characters [start, end)."""
 
 
 def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> int:

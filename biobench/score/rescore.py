@@ -102,8 +102,11 @@ def _changed_scores(
 ) -> dict[str, tuple[float | None, float | None]]:
     """Name of a score (``unseen micro_f1`` on a slice) to what it was and what it is now."""
     old, new = _all_scores(record), _all_scores(rescored)
-    pairs = {name: (old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())}
-    return {name: (stored, now) for name, (stored, now) in pairs.items() if stored != now}
+    changed = {}
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            changed[name] = old.get(name), new.get(name)
+    return changed
 
 
 def _all_scores(record: RunRecord) -> dict[str, float]:

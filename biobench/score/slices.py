@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import compress
 from typing import Protocol
 
 from biobench.data.checks.similar import near, normalised
@@ -28,17 +29,21 @@ RARE = 10
 _NEITHER_LETTER_NOR_DIGIT = re.compile(r"[\W_]+")
 
 
+Holds = Callable[[Document, Item], bool]
+"""Whether an item of a document counts, a gold one or a predicted one: a wrong answer is counted in
+the slice of its own surface or label.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What a slice holds of a test set.
 
-    documents: those whose gold and answers count. holds: whether an item of them counts, a gold one
-    or a predicted one (a wrong answer is therefore counted in the slice of its own surface or
-    label); None: all do.
+    documents: those whose gold and answers count. holds: which of their items do; None: all.
     """
 
     documents: tuple[Document, ...]
-    holds: Callable[[Document, Item], bool] | None = None
+    holds: Holds | None = None
 
     def has(self, document: Document, item: Item) -> bool:
         """Whether an item of one of `documents` counts."""
@@ -49,15 +54,28 @@ class Part:
 class Slice:
     """A part of the gold, declared once.
 
-    words: its name in sentences. meaning: what it holds. part: from the kind of task, the documents
-    that the run trained on and the test documents (both with their texts) to what the slice holds;
-    None for a kind that has no such slice.
+    words: its name in sentences. meaning: what it holds. criterion: from the kind of task, the
+    documents that the run trained on and the test documents (both with their texts) to the items
+    that it is true of; None for a kind that has no such slice. wanted: whether the slice holds
+    these items, or the others. The slice of whole documents has no criterion.
     """
 
     name: str
     words: str
     meaning: str
-    part: Callable[[Kind, Sequence[Document], Sequence[Document]], Part | None]
+    criterion: Callable[[Kind, Sequence[Document], Sequence[Document]], Holds | None] | None = None
+    wanted: bool = True
+
+    def part(
+        self, kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]
+    ) -> Part | None:
+        """What it holds of the test documents; None where there is no such slice."""
+        if self.criterion is None:
+            return Part(_clean(trained_on, gold))
+        is_true = self.criterion(kind, trained_on, gold)
+        if is_true is None:
+            return None
+        return Part(tuple(gold), lambda document, item: is_true(document, item) is self.wanted)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -66,19 +84,17 @@ def surface(text: str) -> str:
     return _NEITHER_LETTER_NOR_DIGIT.sub(" ", text.casefold()).strip()
 
 
-def _mentions(*, seen: bool) -> Callable[..., Part | None]:
-    def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
-        if not kind.spans:
-            return None
-        trained = {surface(d.text[s.start : s.end]) for d in trained_on for s in d.spans}
+def _seen(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Holds | None:
+    """Mentions whose surface is one of the training mentions."""
+    if not kind.spans:
+        return None
+    trained = {surface(d.text[s.start : s.end]) for d in trained_on for s in d.spans}
 
-        def holds(document: Document, item: Item) -> bool:
-            _, start, end = item
-            return (surface(document.text[start:end]) in trained) is seen
+    def holds(document: Document, item: Item) -> bool:
+        _, start, end = item
+        return surface(document.text[start:end]) in trained
 
-        return Part(tuple(gold), holds)
-
-    return part
+    return holds
 
 
 def _concepts_of(document: Document) -> dict[tuple[int, int], set[str]]:
@@ -91,51 +107,44 @@ def _concepts_of(document: Document) -> dict[tuple[int, int], set[str]]:
     return concepts
 
 
-def _concepts(*, seen: bool) -> Callable[..., Part | None]:
-    by_surface = _mentions(seen=seen)
+def _seen_concept(
+    kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]
+) -> Holds | None:
+    """Mentions of a concept that training names."""
+    seen_surface = _seen(kind, trained_on, gold)
+    linked = {document.id: _concepts_of(document) for document in gold}
+    if seen_surface is None or not any(linked.values()):
+        return None
+    trained: set[str] = set()
+    for document in trained_on:
+        trained.update(*_concepts_of(document).values())
 
-    def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
-        surfaces = by_surface(kind, trained_on, gold)
-        linked = {document.id: _concepts_of(document) for document in gold}
-        if surfaces is None or not any(linked.values()):
-            return None
-        trained: set[str] = set()
-        for document in trained_on:
-            trained.update(*_concepts_of(document).values())
+    def holds(document: Document, item: Item) -> bool:
+        _, start, end = item
+        concepts = linked[document.id].get((start, end))
+        # A wrong answer has no concept, nor has every gold mention: their surface tells.
+        if concepts is None:
+            return seen_surface(document, item)
+        return bool(concepts & trained)
 
-        def holds(document: Document, item: Item) -> bool:
-            _, start, end = item
-            concepts = linked[document.id].get((start, end))
-            # A wrong answer has no concept, nor has every gold mention: their surface tells.
-            if concepts is None:
-                return surfaces.has(document, item)
-            return bool(concepts & trained) is seen
-
-        return Part(tuple(gold), holds)
-
-    return part
+    return holds
 
 
-def _labels(*, rare: bool) -> Callable[..., Part | None]:
-    def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
-        documents_of: Counter[str] = Counter()
-        for document in trained_on:
-            documents_of.update({label for label, _, _ in kind.items(document)})
-
-        def holds(document: Document, item: Item) -> bool:
-            return (documents_of[item[0]] < RARE) is rare
-
-        return Part(tuple(gold), holds)
-
-    return part
+def _rare(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Holds:
+    """Labels of few training documents."""
+    documents_of: Counter[str] = Counter()
+    for document in trained_on:
+        documents_of.update({label for label, _, _ in kind.items(document)})
+    return lambda document, item: documents_of[item[0]] < RARE
 
 
-def _clean(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
+def _clean(trained_on: Sequence[Document], gold: Sequence[Document]) -> tuple[Document, ...]:
+    """The test documents that do not stand, nearly word by word, in training."""
     texts, trained = [d.reading for d in gold], [d.reading for d in trained_on]
     verbatim = {normalised(text) for text in trained}
     leaked = set(near(texts, trained))
     leaked |= {number for number, text in enumerate(texts) if normalised(text) in verbatim}
-    return Part(tuple(d for number, d in enumerate(gold) if number not in leaked))
+    return tuple(d for number, d in enumerate(gold) if number not in leaked)
 
 
 SLICES: Mapping[str, Slice] = {
@@ -145,43 +154,45 @@ SLICES: Mapping[str, Slice] = {
             "seen",
             "seen mentions",
             "mentions whose text, case and punctuation aside, the training documents hold",
-            _mentions(seen=True),
+            _seen,
         ),
         Slice(
             "unseen",
             "unseen mentions",
             "mentions whose text, case and punctuation aside, no training document holds",
-            _mentions(seen=False),
+            _seen,
+            wanted=False,
         ),
         Slice(
             "seen_concepts",
             "mentions of seen concepts",
             "mentions linked to a concept that the training documents name",
-            _concepts(seen=True),
+            _seen_concept,
         ),
         Slice(
             "unseen_concepts",
             "mentions of unseen concepts",
             "mentions linked to concepts that no training document names",
-            _concepts(seen=False),
+            _seen_concept,
+            wanted=False,
         ),
         Slice(
             "rare",
             "rare labels",
             f"labels of fewer than {RARE} training documents",
-            _labels(rare=True),
+            _rare,
         ),
         Slice(
             "frequent",
             "frequent labels",
             f"labels of {RARE} training documents or more",
-            _labels(rare=False),
+            _rare,
+            wanted=False,
         ),
         Slice(
             "clean",
             "clean test documents",
             "test documents that do not stand, nearly word by word, in the training documents",
-            _clean,
         ),
     )
 }
@@ -233,13 +244,7 @@ class RunTexts:
         return parts_of(self.type, self.trained_on, gold)
 
 
-def part_counts(
-    task: ScoredTask,
-    part: Part,
-    predictions: Sequence[Prediction],
-    *,
-    by_group: bool = False,
-) -> GroupCounts:
+def part_counts(task: ScoredTask, part: Part, predictions: Sequence[Prediction]) -> GroupCounts:
     """The exact counts of a part; see `score.counting.counts`."""
     documents = {document.id for document in part.documents}
     return counts(
@@ -247,7 +252,6 @@ def part_counts(
         labels=task.labels,
         gold=part.documents,
         predictions=[p for p in predictions if p.document in documents],
-        by="group" if by_group else "nothing",
         holds=part.holds,
     )
 
@@ -261,17 +265,15 @@ def slice_scores(
     kind = get_kind(task.type)
     scores = {}
     for name, part in parts.items():
-        if not part.documents:
-            continue
-        summed = part_counts(task, part, predictions)
-        (gold_of_label,) = summed.tp + summed.fn
-        labels = [label for label, n in zip(summed.labels, gold_of_label, strict=True) if n]
+        counted = part_counts(task, part, predictions)
+        tp, _, fn = counted.totals
+        labels = list(compress(counted.labels, tp + fn))
         if not labels:
             continue
-        values = f1_averages(summed, labels)
+        values = f1_averages(counted, labels)
         if kind.single and part.holds is None:
             values["accuracy"] = values["micro_f1"]
         if kind.single and task.negative_label is not None:
-            values["micro_f1_positive"] = micro_without(summed, task.negative_label)
-        scores[name] = SliceScores(gold=int(gold_of_label.sum()), scores=values)
+            values["micro_f1_positive"] = micro_without(counted, task.negative_label)
+        scores[name] = SliceScores(gold=int((tp + fn).sum()), scores=values)
     return scores

@@ -23,8 +23,10 @@ def pearson(gold: Numbers, predicted: Numbers) -> float:
         return 0.0
     a, b = gold - gold.mean(), predicted - predicted.mean()
     # Sums and not inner products, whose last bit depends on where in memory the arrays lie.
-    below = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return min(max(float((a * b).sum()) / below, -1.0), 1.0) if below > 0 else 0.0
+    norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    if norm == 0:
+        return 0.0
+    return min(max(float((a * b).sum()) / norm, -1.0), 1.0)
 
 
 def spearman(gold: Numbers, predicted: Numbers) -> float:
@@ -58,7 +60,7 @@ def numbers_left_out(
     names, owners = np.unique(np.asarray(groups), return_inverse=True)
     without = np.empty((len(names), len(predicted)))
     for index in range(len(names)):
-        rest = owners != index
-        without[index] = [measure(gold[rest], run[rest]) for run in predicted]
+        remaining = owners != index
+        without[index] = [measure(gold[remaining], run[remaining]) for run in predicted]
     full = np.array([measure(gold, run) for run in predicted])
     return LeftOut(full, without, tuple(names.tolist()))

@@ -19,7 +19,8 @@ Average = Literal["macro", "macro_all", "micro", "weighted"]
 class Counts:
     """Counts of one model on one task. tp, fp, fn: (seeds, groups, labels), whole numbers.
 
-    A group is what is resampled: a document, or the documents of one patient. Gold (tp + fn)
+    evaluated: (labels,), the labels that macro F1 averages over: those with gold in the full test
+    split. A group is what is resampled: a document, or the documents of one patient. Gold (tp + fn)
     belongs to the task, so it must be the same in every seed. Single-label accuracy is the micro
     average; micro F1 without a negative label is the micro average of counts that leave that
     label's column out.
@@ -28,58 +29,43 @@ class Counts:
     tp: NDArray[Any]
     fp: NDArray[Any]
     fn: NDArray[Any]
+    evaluated: BoolArray
 
     @classmethod
-    def of(cls, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike) -> Counts:
-        """Checked counts; arrays of shape (groups, labels) are one seed. Keeps small integer
-        types."""
-        arrays = []
-        for name, values in (("tp", tp), ("fp", fp), ("fn", fn)):
-            array = np.asarray(values)
-            array = array[None] if array.ndim == 2 else array
-            if array.ndim != 3 or 0 in array.shape:
-                raise StatsInputError(
-                    f"{name} has shape {array.shape}",
-                    hint="give (seeds, groups, labels) or (groups, labels)",
-                )
-            if array.dtype == np.bool_:
-                array = array.astype(np.uint8)
-            if not np.issubdtype(array.dtype, np.integer):
-                if not (np.isfinite(array).all() and (array == np.round(array)).all()):
-                    raise StatsInputError(
-                        f"{name} holds values that are no whole numbers", hint="give counts"
-                    )
-                array = array.astype(np.int64)
-            if array.min() < 0:
-                raise StatsInputError(f"{name} holds {array.min()}", hint="counts are zero or more")
-            arrays.append(array)
-        a, b, c = arrays
-        if not a.shape == b.shape == c.shape:
+    def of(
+        cls, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, evaluated: ArrayLike | None = None
+    ) -> Counts:
+        """Checked counts. evaluated: needed where they are not of the full test split.
+
+        Raises StatsInputError where they do not fit together.
+        """
+        tables = np.asarray(tp), np.asarray(fp), np.asarray(fn)
+        shapes = {table.shape for table in tables}
+        if len(shapes) > 1 or tables[0].ndim != 3:
             raise StatsInputError(
-                f"tp {a.shape}, fp {b.shape}, fn {c.shape} differ", hint="one shape for all"
+                f"counts have the shapes {', '.join(map(str, sorted(shapes)))}",
+                hint="give (seeds, groups, labels), one shape for all",
             )
-        gold = a.astype(np.int64) + c
+        gold = tables[0].astype(np.int64) + tables[2]
         if (gold != gold[:1]).any():
             raise StatsInputError(
                 "gold (tp + fn) differs between seeds",
                 hint="all runs must be scored on the same test split",
             )
-        return cls(a, b, c)
-
-    @property
-    def n_seeds(self) -> int:
-        """Runs with different seeds."""
-        return int(self.tp.shape[0])
+        labels = gold[0].sum(axis=0) > 0
+        if evaluated is not None:
+            labels = np.asarray(evaluated, dtype=np.bool_)
+        if not labels.any():
+            raise StatsInputError(
+                "no label has gold in the test split",
+                hint="macro F1 is undefined; check the split and the labels",
+            )
+        return cls(*tables, labels)
 
     @property
     def n_groups(self) -> int:
         """Groups of documents, the unit of resampling."""
         return int(self.tp.shape[1])
-
-    @property
-    def n_labels(self) -> int:
-        """Labels of the task, with or without gold in the test split."""
-        return int(self.tp.shape[2])
 
     @property
     def gold(self) -> NDArray[np.int64]:
@@ -90,38 +76,15 @@ class Counts:
     @property
     def doubled(self) -> NDArray[np.int64]:
         """2 tp + fp + fn, the denominator of F1: (seeds, groups, labels)."""
-        below: NDArray[np.int64] = 2 * self.tp.astype(np.int64) + self.fp + self.fn
-        return below
-
-
-def evaluated_labels(counts: Counts, chosen: ArrayLike | None = None) -> BoolArray:
-    """The labels that macro F1 averages over: those with gold in the full test split, (labels,) of
-    bool.
-
-    chosen: the task's own set, needed where the counts are not of the full test split.
-    """
-    if chosen is None:
-        mask: BoolArray = counts.gold.sum(axis=0) > 0
-    else:
-        mask = np.asarray(chosen, dtype=np.bool_)
-        if mask.shape != (counts.n_labels,):
-            raise StatsInputError(
-                f"evaluated has shape {mask.shape} for {counts.n_labels} labels",
-                hint="one yes or no a label",
-            )
-    if not mask.any():
-        raise StatsInputError(
-            "no label has gold in the test split",
-            hint="macro F1 is undefined; check the split and the labels",
-        )
-    return mask
+        doubled: NDArray[np.int64] = 2 * self.tp.astype(np.int64) + self.fp + self.fn
+        return doubled
 
 
 def check_average(average: str) -> Average:
-    """``average`` itself when it is one of the known ones."""
-    for known in get_args(Average):
-        if average == known:
-            return known  # type: ignore[no-any-return]
+    """``average`` itself where it is one. Raises StatsInputError."""
+    for name in get_args(Average):
+        if average == name:
+            return name  # type: ignore[no-any-return]
     raise StatsInputError(
         f"unknown average {average!r}", hint=f"one of {', '.join(get_args(Average))}"
     )
@@ -144,9 +107,9 @@ def f1_from_sums(
     over all labels.
     """
     if average == "micro":
-        below = doubled.sum(axis=-1, dtype=np.float64)
-        above = 2.0 * tp.sum(axis=-1, dtype=np.float64)
-        pooled: FloatArray = above / np.where(below > 0, below, 1.0)
+        denominator = doubled.sum(axis=-1, dtype=np.float64)
+        numerator = 2.0 * tp.sum(axis=-1, dtype=np.float64)
+        pooled: FloatArray = numerator / np.where(denominator > 0, denominator, 1.0)
         return pooled
     if average == "macro":
         tp, doubled, gold = tp[..., evaluated], doubled[..., evaluated], gold[..., evaluated]
@@ -165,12 +128,12 @@ def f1_from_sums(
     return result
 
 
-def f1_scores(counts: Counts, average: Average, evaluated: ArrayLike | None = None) -> FloatArray:
+def f1_scores(counts: Counts, average: Average) -> FloatArray:
     """The score of each seed on the whole test split, (seeds,), a fraction."""
     return f1_from_sums(
         counts.tp.sum(axis=1, dtype=np.int64),
         counts.doubled.sum(axis=1),
         counts.gold.sum(axis=0),
-        check_average(average),
-        evaluated_labels(counts, evaluated),
+        average,
+        counts.evaluated,
     )

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special
 
-from biobench.stats.counts import Average, Counts, check_average, evaluated_labels, f1_scores
+from biobench.stats.counts import Average, Counts, f1_scores
 from biobench.stats.jackknife import interaction_variance, jackknife_se, leave_one_out
 from biobench.stats.types import (
+    LEVEL,
     Estimand,
     FloatArray,
     Interval,
     Part,
     StatsInputError,
-    check_level,
     is_zero,
 )
 
@@ -45,11 +44,6 @@ class LeftOut:
     without: FloatArray
     groups: tuple[str, ...]
 
-    def of(self, seeds: Sequence[int]) -> LeftOut:
-        """These seeds alone, by their positions."""
-        chosen = list(seeds)
-        return LeftOut(self.full[chosen], self.without[:, chosen], self.groups)
-
     @cached_property
     def change(self) -> FloatArray:
         """How far the mean over seeds moves without each group, (groups,)."""
@@ -62,13 +56,7 @@ class LeftOut:
         return interaction_variance(self.without)
 
 
-def left_out(
-    counts: Counts,
-    average: Average,
-    *,
-    groups: Sequence[str],
-    evaluated: ArrayLike | None = None,
-) -> LeftOut:
+def left_out(counts: Counts, average: Average, *, groups: Sequence[str]) -> LeftOut:
     """The scores of the runs in ``counts`` without each of its groups.
 
     groups: an id per group, in the order of the counts. Raises StatsInputError where they do not
@@ -79,11 +67,9 @@ def left_out(
             f"{len(groups)} group ids ({len(set(groups))} distinct) for {counts.n_groups} groups",
             hint="give each group of documents one id, in the order of the counts",
         )
-    average = check_average(average)
-    mask = evaluated_labels(counts, evaluated)
     return LeftOut(
-        full=f1_scores(counts, average, mask),
-        without=leave_one_out(counts, average, mask),
+        full=f1_scores(counts, average),
+        without=leave_one_out(counts, average),
         groups=tuple(groups),
     )
 
@@ -92,18 +78,12 @@ def left_out(
 class DocumentNoise:
     """Variance, over other test sets, of a mean over the tasks of one corpus.
 
-    variance: in squared units of the scores. df: groups - 1. in_seeds: the part of the variance
-    that the variance over seeds holds too.
+    part: in squared units of the scores, and groups - 1 degrees of freedom. in_seeds: what of the
+    variance the variance over seeds holds too.
     """
 
-    variance: float
-    df: float
+    part: Part
     in_seeds: float
-
-    @property
-    def part(self) -> Part:
-        """Variance and degrees of freedom."""
-        return self.variance, self.df
 
 
 def document_noise(
@@ -135,55 +115,30 @@ def document_noise(
     se = jackknife_se(changes)
     if is_zero(se, 0.0):
         se = UNMOVED / len(groups)
-    return DocumentNoise(se**2, len(groups) - 1.0, in_seeds)
+    return DocumentNoise((se**2, len(groups) - 1.0), in_seeds)
 
 
-@dataclass(frozen=True)
-class DocumentSummary:
-    """What another test set of the same size would do to the score (the mean over these seeds).
+def document_interval(counts: Counts, average: Average) -> Interval | None:
+    """The 95% interval of the mean score over the runs in ``counts`` for another test set of this
+    size from the same source: a t on the logit scale, so that it stays in [0, 1] and is the longer
+    on the side of one half.
 
-    score, se: fractions. interval: t with groups - 1 degrees of freedom, on the logit scale, so
-    that it stays in [0, 1] and is the longer on the side of one half.
+    Nominal coverage from about 50 groups and twenty errors on, a little wide below and with rare
+    labels. None for one group. A score that no group changes (a perfect one) has an interval of no
+    width.
     """
-
-    score: float
-    se: float | None
-    interval: Interval | None
-    n_groups: int
-    note: str | None
-
-
-def document_interval(
-    counts: Counts,
-    average: Average,
-    *,
-    evaluated: ArrayLike | None = None,
-    level: float = 0.95,
-) -> DocumentSummary:
-    """Test-set noise of the mean score over the runs in ``counts``, one group left out at a time.
-
-    Estimand: the expected score of these runs on another test set of this size from the same
-    source. Nominal coverage from about 50 groups and twenty errors on, a little wide below and with
-    rare labels. One group: no interval. A score that no group changes (a perfect one) has an
-    interval of no width and a note with the rule of three (3 / groups).
-    """
-    check_level(level)
-    score, groups = float(f1_scores(counts, average, evaluated).mean()), counts.n_groups
+    score, groups = float(f1_scores(counts, average).mean()), counts.n_groups
     if groups == 1:
-        note = "one group of documents: nothing to leave out"
-        return DocumentSummary(score, None, None, groups, note)
-    se = jackknife_se(leave_one_out(counts, average, evaluated).mean(axis=1))
+        return None
+    se = jackknife_se(leave_one_out(counts, average).mean(axis=1))
     if is_zero(se, 0.0):
-        note = f"no group changes the score; up to {3 / groups:.1%} of documents could still do so"
-        interval = Interval(score, score, level, "no variation", Estimand.NEW_DOCUMENTS)
-        return DocumentSummary(score, se, interval, groups, note)
-    half = float(special.stdtrit(groups - 1, (1 + level) / 2)) * se / (score * (1 - score))
+        return Interval(score, score, LEVEL, "no variation", Estimand.NEW_DOCUMENTS)
+    half = float(special.stdtrit(groups - 1, (1 + LEVEL) / 2)) * se / (score * (1 - score))
     centre = special.logit(score)
-    interval = Interval(
+    return Interval(
         low=float(special.expit(centre - half)),
         high=float(special.expit(centre + half)),
-        level=level,
+        level=LEVEL,
         method="t on the standard error of the logit",
         estimand=Estimand.NEW_DOCUMENTS,
     )
-    return DocumentSummary(score, se, interval, groups, None)

@@ -12,26 +12,29 @@ rare label.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from biobench.stats.counts import Average, Counts, evaluated_labels, f1_from_sums
-from biobench.stats.types import BoolArray, FloatArray
+from biobench.stats.counts import Average, Counts, f1_from_sums
+from biobench.stats.types import FloatArray
 
 
-def leave_one_out(
-    counts: Counts, average: Average, evaluated: ArrayLike | None = None
-) -> FloatArray:
+def leave_one_out(counts: Counts, average: Average) -> FloatArray:
     """The score of every seed with one group left out, (groups, seeds)."""
-    tp, doubled, gold = _selected(counts, average, evaluated_labels(counts, evaluated))
+    tp, doubled, gold = _selected(counts, average)
     full_tp, full_doubled, full_gold = tp.sum(axis=1), doubled.sum(axis=1), gold.sum(axis=0)
     every = np.ones(tp.shape[2], dtype=np.bool_)
     full = f1_from_sums(full_tp, full_doubled, full_gold, average, every)
     missing = 2.0 * full_tp / np.where(full_doubled > 0, full_doubled, 1)
-    rest = full_doubled - doubled.transpose(1, 0, 2)
+    remaining = full_doubled - doubled.transpose(1, 0, 2)
     scores = f1_from_sums(
-        full_tp - tp.transpose(1, 0, 2), rest, (full_gold - gold)[:, None], average, every, missing
+        full_tp - tp.transpose(1, 0, 2),
+        remaining,
+        (full_gold - gold)[:, None],
+        average,
+        every,
+        missing,
     )
-    result: FloatArray = np.where((rest > 0).any(axis=-1), scores, full)
+    result: FloatArray = np.where((remaining > 0).any(axis=-1), scores, full)
     return result
 
 
@@ -55,23 +58,22 @@ def interaction_variance(left_out: FloatArray) -> float:
     if seeds < 2 or groups < 2:
         return 0.0
     influence = (groups - 1) * (left_out.mean(axis=0) - left_out)
-    rest = influence - influence.mean(axis=1, keepdims=True)  # over groups it is centred already
-    return float(np.square(rest).sum() / ((groups - 1) * (seeds - 1)) / (groups * seeds))
+    # over groups it is centred already
+    residuals = influence - influence.mean(axis=1, keepdims=True)
+    return float(np.square(residuals).sum() / ((groups - 1) * (seeds - 1)) / (groups * seeds))
 
 
 def _selected(
-    counts: Counts, average: Average, evaluated: BoolArray
+    counts: Counts, average: Average
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """tp, doubled (seeds, groups, labels) and gold (groups, labels), only the columns the average
     needs.
     """
     tp, doubled, gold = counts.tp.astype(np.int64), counts.doubled, counts.gold
     if average == "micro":
-        return (
-            tp.sum(axis=2, keepdims=True),
-            doubled.sum(axis=2, keepdims=True),
-            gold.sum(axis=1, keepdims=True),
-        )
+        tp, doubled = tp.sum(axis=2, keepdims=True), doubled.sum(axis=2, keepdims=True)
+        return tp, doubled, gold.sum(axis=1, keepdims=True)
     if average == "macro":
-        return tp[..., evaluated], doubled[..., evaluated], gold[:, evaluated]
+        labels = counts.evaluated
+        return tp[..., labels], doubled[..., labels], gold[:, labels]
     return tp, doubled, gold

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from biobench.stats.types import (
+    LEVEL,
     Estimand,
     Interval,
     StatsInputError,
     as_values,
-    check_level,
     is_zero,
 )
 
@@ -35,12 +35,10 @@ class Ratio:
     note: str | None = None
 
 
-def paired_ratio(
-    numerators: ArrayLike, denominators: ArrayLike, *, estimand: Estimand, level: float = 0.95
-) -> Ratio:
+def paired_ratio(numerators: ArrayLike, denominators: ArrayLike, *, estimand: Estimand) -> Ratio:
     """Fieller's interval (1954) of the ratio of two means over pairs of values.
 
-    The set of ratios that a paired t does not refuse at 1 - `level`. It is bounded only where the
+    The set of ratios that a paired t does not refuse at 5%. It is bounded only where the
     denominator itself differs from zero at that level; otherwise there is no interval.
     """
     x, y = as_values(numerators, "numerators"), as_values(denominators, "denominators")
@@ -48,7 +46,6 @@ def paired_ratio(
         raise StatsInputError(
             f"{x.size} and {y.size} values do not pair", hint="keep the shared seeds"
         )
-    check_level(level)
     top, bottom = float(x.mean()), float(y.mean())
     if is_zero(abs(bottom), float(abs(y).max())):
         return Ratio(x.size, None, None, NOTHING)
@@ -57,7 +54,7 @@ def paired_ratio(
         return Ratio(1, value, None, ONE)
     n = x.size
     dx, dy = x - top, y - bottom
-    scale = float(special.stdtrit(n - 1, (1 + level) / 2)) ** 2 / (n * (n - 1))
+    scale = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2 / (n * (n - 1))
     xx, xy, yy = (scale * float(v) for v in (dx @ dx, dx @ dy, dy @ dy))
     leading = bottom**2 - yy
     if leading <= 0:
@@ -65,6 +62,6 @@ def paired_ratio(
     middle = top * bottom - xy
     half = math.sqrt(max(0.0, middle**2 - leading * (top**2 - xx)))
     interval = Interval(
-        (middle - half) / leading, (middle + half) / leading, level, "Fieller, paired t", estimand
+        (middle - half) / leading, (middle + half) / leading, LEVEL, "Fieller, paired t", estimand
     )
     return Ratio(n, value, interval)

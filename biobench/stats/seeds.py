@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from statistics import median
 
 from numpy.typing import ArrayLike
 from scipy import special
 
 from biobench.stats.types import (
+    LEVEL,
     Estimand,
     Interval,
     Part,
     as_values,
-    check_level,
     is_zero,
 )
 
 SINGLE = "one value: its spread is unknown, so there is neither interval nor test"
-EQUAL = "all scores are equal: the spread over further seeds is unknown, so there is no interval"
 CONSTANT = "all values are equal: the interval is that value"
 IDENTICAL = "no difference anywhere: p is 1 by definition"
 
@@ -52,29 +53,27 @@ def t_from_se(
     *,
     n: int,
     estimand: Estimand,
-    level: float = 0.95,
     sd: float | None = None,
-    method: str = "t",
 ) -> MeanTest:
     """Interval and p from an estimate, its standard error and the error's degrees of freedom.
 
     A standard error of zero gives an interval of no width and p 1 (estimate zero) or 0.
     """
-    check_level(level)
     if is_zero(se, 0.0):
-        same = is_zero(abs(estimate), 0.0)
-        interval = Interval(estimate, estimate, level, "no variation", estimand)
-        note = IDENTICAL if same else CONSTANT
-        return MeanTest(n, estimate, sd, 0.0, None, interval, 1.0 if same else 0.0, estimand, note)
+        interval = Interval(estimate, estimate, LEVEL, "no variation", estimand)
+        p, note = 0.0, CONSTANT
+        if is_zero(abs(estimate), 0.0):
+            p, note = 1.0, IDENTICAL
+        return MeanTest(n, estimate, sd, 0.0, None, interval, p, estimand, note)
     # what stats.t.ppf and stats.t.sf come to, without the checks of arguments that take a hundred
     # times as long
-    half = float(special.stdtrit(df, (1 + level) / 2)) * se
+    half = float(special.stdtrit(df, (1 + LEVEL) / 2)) * se
     p = float(2 * special.stdtr(df, -abs(estimate) / se))
-    interval = Interval(estimate - half, estimate + half, level, method, estimand)
+    interval = Interval(estimate - half, estimate + half, LEVEL, "t", estimand)
     return MeanTest(n, estimate, sd, se, df, interval, min(p, 1.0), estimand)
 
 
-def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95) -> MeanTest:
+def mean_test(values: ArrayLike, *, estimand: Estimand) -> MeanTest:
     """Student's one-sample t on ``values``.
 
     The answers where the t has none: one value gives neither interval nor p; values all zero give p
@@ -86,9 +85,9 @@ def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95) -> 
     if n == 1:
         return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
     sd = float(x.std(ddof=1))
-    # float subtraction leaves crumbs: 0.8 - 0.7 is not 0.1
-    sd = 0.0 if is_zero(sd, float(abs(x).max())) else sd
-    return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand, level=level)
+    if is_zero(sd, float(abs(x).max())):
+        sd = 0.0  # float subtraction leaves crumbs: 0.8 - 0.7 is not 0.1
+    return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand)
 
 
 def resampled_se(sd: float, n: int, ratio: float) -> float:
@@ -105,27 +104,21 @@ def pooled_df(parts: Sequence[Part]) -> float:
     """Welch-Satterthwaite degrees of freedom of a sum of variances, ``parts`` = (variance, its
     df)."""
     total = sum(variance for variance, _ in parts)
-    below = sum(variance**2 / df for variance, df in parts if variance > 0)
-    return total**2 / below if below > 0 else math.inf
+    error = sum(variance**2 / df for variance, df in parts if variance > 0)
+    return total**2 / error if error > 0 else math.inf
 
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """Mean and spread over seeds; sd is None for one seed, interval for one or equal scores;
-    ``note`` says so.
-    """
+    """Mean and spread over seeds; sd is None for one seed, interval for one or equal scores."""
 
-    n: int
     mean: float
     sd: float | None
     interval: Interval | None
-    note: str | None
 
 
-def seed_interval(
-    scores: ArrayLike, *, level: float = 0.95, resolution: float = 0.0, ratio: float = 0.0
-) -> SeedSummary:
-    """Mean, sd (n - 1) and t interval over the seeds' scores, in the scores' unit.
+def seed_interval(scores: ArrayLike, *, resolution: float = 0.0, ratio: float = 0.0) -> SeedSummary:
+    """Mean, sd (n - 1) and 95% t interval over the seeds' scores, in the scores' unit.
 
     Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5,
     9 seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
@@ -135,19 +128,17 @@ def seed_interval(
     where the scores are of several splits of one corpus, test documents to training documents (see
     ``resampled_se``); the interval is then of the mean score over corpora like this one.
     """
-    check_level(level)
     x = as_values(scores, "scores over seeds")
     n, mean = x.size, float(x.mean())
     if n == 1:
-        return SeedSummary(1, mean, None, None, SINGLE)
+        return SeedSummary(mean, None, None)
     sd = float(x.std(ddof=1))
     if is_zero(sd, float(abs(x).max())):
-        return SeedSummary(n, mean, 0.0, None, EQUAL)
+        return SeedSummary(mean, 0.0, None)
     se = resampled_se(max(sd, resolution / math.sqrt(12)), n, ratio)
     estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
-    return SeedSummary(
-        n, mean, sd, t_from_se(mean, se, n - 1, n=n, estimand=estimand, level=level).interval, None
-    )
+    interval = t_from_se(mean, se, n - 1, n=n, estimand=estimand).interval
+    return SeedSummary(mean, sd, interval)
 
 
 def seed_part(scores: ArrayLike, *, resolution: float = 0.0) -> Part:
@@ -203,4 +194,4 @@ def failed_runs(scores: ArrayLike) -> tuple[bool, ...]:
 
 def without_failed(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:
     """The scores of the runs that did not fail."""
-    return tuple(score for score, lost in zip(scores, failed, strict=True) if not lost)
+    return tuple(compress(scores, map(not_, failed)))

@@ -14,6 +14,8 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
+LEVEL = 0.95
+"""Of an interval of which no correction decides."""
 #: (variance, degrees of freedom) of what adds up.
 Part = tuple[float, float]
 
@@ -59,34 +61,24 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def as_values(values: ArrayLike, what: str, *, minimum: int = 1) -> FloatArray:
-    """``values`` as a one-dimensional float array: finite, at least ``minimum`` long."""
+def as_values(values: ArrayLike, name: str, *, minimum: int = 1) -> FloatArray:
+    """``values`` as a one-dimensional float array. Raises StatsInputError where it is not flat,
+    not finite or shorter than ``minimum``. name: what they are, in words.
+    """
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1:
+    if array.ndim != 1 or array.size < minimum:
         raise StatsInputError(
-            f"{what}: {array.ndim} dimensions where one is expected", hint="pass a flat list"
-        )
-    if array.size < minimum:
-        raise StatsInputError(
-            f"{what}: {array.size} values, at least {minimum} needed", hint="pass more values"
+            f"{name}: an array of shape {array.shape}",
+            hint=f"pass a flat list of at least {minimum}",
         )
     if not np.isfinite(array).all():
         position = int(np.flatnonzero(~np.isfinite(array))[0])
         raise StatsInputError(
-            f"{what}: value {position} is {array[position]}",
+            f"{name}: value {position} is {array[position]}",
             hint="leave missing scores out, for every model alike; a missing score is never a "
             "number here",
         )
     return array
-
-
-def check_level(level: float) -> float:
-    """``level`` itself when it lies strictly between 0 and 1."""
-    if not 0 < level < 1:
-        raise StatsInputError(
-            f"level {level} is not between 0 and 1", hint="0.95 asks for a 95% interval"
-        )
-    return level
 
 
 def is_zero(spread: float, scale: float) -> bool:

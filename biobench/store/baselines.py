@@ -55,7 +55,8 @@ def scan_baselines(
         except StoreError as error:
             findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
         else:
-            records += [record] if record is not None else []
+            if record is not None:
+                records.append(record)
     return records, findings
 
 

@@ -95,33 +95,27 @@ class Claim:
         """Raises ReplacedError where another process has the claim by now, or had it and stored
         `record`.
         """
-        beat = read_heartbeat(self.path)
         ended = not self.path.exists() and record.exists()
-        if ended or (beat is not None and beat.token != self.beat.token):
-            what = "another process took this run over while this one did not answer"
-            raise ReplacedError(what, hint="its result counts", file=self.path)
+        if ended or _token(self.path) not in ("", self.beat.token):
+            message = "another process took this run over while this one did not answer"
+            raise ReplacedError(message, hint="its result counts", file=self.path)
 
     def end(self) -> None:
         """Write no more, and remove the file where it is still this claim's."""
         self._end.set()
         self._thread.join()
         with suppress(OSError):
-            if self._is_mine():
+            if _token(self.path) == self.beat.token:
                 self.path.unlink()
             for pattern in (f"{self.path.name}.*.turn", f".{self.path.name}.*.tmp"):
                 for path in self.path.parent.glob(pattern):
                     path.unlink(missing_ok=True)
 
-    def _is_mine(self) -> bool:
-        beat = read_heartbeat(self.path)
-        return beat is not None and beat.token == self.beat.token
-
     def _keep_beating(self) -> None:
         while not self._end.wait(BEAT_SECONDS):
-            with suppress(
-                OSError
-            ):  # a disk that is full or away for a moment; the next one may succeed
-                if not self._is_mine():
+            # a disk that is full or away for a moment; the next one may succeed
+            with suppress(OSError):
+                if _token(self.path) != self.beat.token:
                     return  # it was taken for dead and replaced
                 _write(self.path, self.beat)
 
@@ -145,13 +139,13 @@ def claimed(path: Path) -> Iterator[Claim | None]:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mine = _created(path, beat)
-        if not mine:
+        is_mine = _created(path, beat)
+        if not is_mine:
             _check_plain(path)
-            mine = is_stale(path) and _replaced(path, beat)
+            is_mine = is_stale(path) and _replaced(path, beat)
     except OSError as error:
         raise cannot_write(path, error) from error
-    if not mine:
+    if not is_mine:
         yield None
         return
     claim = Claim(path, beat)
@@ -185,18 +179,23 @@ def _replaced(path: Path, beat: Heartbeat) -> bool:
     Where that one died in the middle, its `.turn` file grows stale; it is then removed, and the
     next attempt succeeds.
     """
-    before = read_heartbeat(path)
-    turn = path.with_name(f"{path.name}.{'unreadable' if before is None else before.token}.turn")
+    holder = _token(path)
+    turn = path.with_name(f"{path.name}.{holder or 'unreadable'}.turn")
     if not _created(turn, beat):
         if is_stale(turn):
             turn.unlink(missing_ok=True)
         return False
-    now = read_heartbeat(path)
-    if not is_stale(path) or (now is not None and (before is None or now.token != before.token)):
+    if not is_stale(path) or _token(path) not in ("", holder):
         turn.unlink(missing_ok=True)
         return False
     _write(path, beat)
     return True
+
+
+def _token(path: Path) -> str:
+    """Of the process that has the claim; empty where its file cannot be read."""
+    beat = read_heartbeat(path)
+    return "" if beat is None else beat.token
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:
@@ -212,8 +211,7 @@ def is_stale(path: Path) -> bool:
     `STALE_SECONDS`.
     """
     beat = read_heartbeat(path)
-    ended = None if beat is None else has_ended(beat.process)
-    if ended is not None:
+    if beat is not None and (ended := has_ended(beat.process)) is not None:
         return ended
     try:
         written = path.stat().st_mtime

@@ -84,40 +84,53 @@ class Brief(NamedTuple):
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
         """The brief of a record."""
-        same = {
-            name: getattr(part, name)
-            for part, names in (
-                (r, "key seed track limit overrides scores count_problems origin split"),
-                (r.task, "version source language type corpus paper test_documents"),
-                (r.cost, "seconds peak_memory_bytes energy_kwh train_tokens_per_second"),
-                (r.windows, "max_length truncated_documents lost_gold ceiling"),
-            )
-            for name in names.split()
-        }
+        resampling = r.resampling
+        contamination = None
+        if r.contamination is not None:
+            contamination = r.contamination.model_dump(mode="json")
         return cls(
-            **same,
             task=r.task.id,
+            key=r.key,
             model=r.model.id,
             revision=r.model.revision,
             weights=r.model.hash,
             parameters=r.model.parameters,
+            version=r.task.version,
             spec=r.task.hash,
             data=r.task.data_hash,
+            source=r.task.source,
+            language=r.task.language,
+            type=r.task.type,
+            corpus=r.task.corpus,
+            paper=r.task.paper,
+            seed=r.seed,
+            track=r.track,
+            limit=r.limit,
+            overrides=r.overrides,
             engine=r.engine_version,
             precision=r.training.precision,
             started=r.provenance.started,
-            contamination=None
-            if r.contamination is None
-            else r.contamination.model_dump(mode="json"),
-            unexpressed={
-                split: sum(counts.values()) for split, counts in r.unexpressed_gold.items()
-            },
+            seconds=r.cost.seconds,
+            peak_memory_bytes=r.cost.peak_memory_bytes,
+            energy_kwh=r.cost.energy_kwh,
+            train_tokens_per_second=r.cost.train_tokens_per_second,
+            max_length=r.windows.max_length,
+            truncated_documents=r.windows.truncated_documents,
+            lost_gold=r.windows.lost_gold,
+            test_documents=r.task.test_documents,
+            scores=r.scores,
+            ceiling=r.windows.ceiling,
+            contamination=contamination,
+            unexpressed={split: sum(gold.values()) for split, gold in r.unexpressed_gold.items()},
+            count_problems=r.count_problems,
+            origin=r.origin,
+            split=r.split,
             device=r.provenance.device,
-            folds=0 if r.resampling is None else r.resampling.folds,
-            train_documents=0 if r.resampling is None else r.resampling.train_documents,
+            folds=resampling.folds if resampling else 0,
+            train_documents=resampling.train_documents if resampling else 0,
             answers=float(sum(row["support"] for row in r.per_label.values())),
             model_notes=r.model.notes,
-            slices={name: part.model_dump() for name, part in r.slices.items()},
+            slices={name: scores.model_dump() for name, scores in r.slices.items()},
         )
 
 
@@ -143,18 +156,14 @@ def list_files(runs: Path) -> list[Seen]:
         if not folder.is_dir():
             continue
         entries = {entry.name: entry for entry in _entries(Path(folder.path))}
-        keys = [
-            name.removesuffix(".json")
-            for name in entries
-            if name.endswith(".json") and not name.startswith(".")
-        ]
-        for key in sorted(keys):
-            try:
-                status = entries[f"{key}.json"].stat()
-            except FileNotFoundError:
-                continue  # removed since it was listed
-            state = status.st_mtime_ns, status.st_size, status.st_ino
-            files.append(Seen(folder.name, key, state, f"{key}.parquet" in entries))
+        for name in sorted(entries):
+            key = name.removesuffix(".json")
+            if key == name or name.startswith("."):
+                continue
+            with suppress(FileNotFoundError):  # removed since it was listed
+                status = entries[name].stat()
+                state = status.st_mtime_ns, status.st_size, status.st_ino
+                files.append(Seen(folder.name, key, state, f"{key}.parquet" in entries))
     return files
 
 
@@ -165,8 +174,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise StoreError(what, hint="check the folder's permissions", file=folder) from error
+        message = f"cannot be read: {error.strerror or error}"
+        raise StoreError(message, hint="check the folder's permissions", file=folder) from error
 
 
 def folder_times(folder: Path) -> list[tuple[str, int]]:
@@ -181,23 +190,22 @@ def folder_times(folder: Path) -> list[tuple[str, int]]:
 def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
     """(task, key) -> (state, brief) as last written; empty where there is no index of this
     version."""
+    rows = {}
     try:
         content = json.loads(file.read_bytes())
-        rows = content["rows"] if content["format"] == [_FORMAT, *Brief._fields] else []
-        known = [(tuple(state), Brief._make(values)) for state, values in rows]
-        return {
-            (b.task, b.key): (
-                s,
-                b._replace(
-                    overrides=tuple(b.overrides),
-                    count_problems=tuple(b.count_problems),
-                    model_notes=tuple(b.model_notes),
-                ),
+        if content["format"] != [_FORMAT, *Brief._fields]:
+            return {}
+        for state, values in content["rows"]:
+            brief = Brief._make(values)
+            brief = brief._replace(
+                overrides=tuple(brief.overrides),
+                count_problems=tuple(brief.count_problems),
+                model_notes=tuple(brief.model_notes),
             )
-            for s, b in known
-        }
+            rows[brief.task, brief.key] = tuple(state), brief
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}
+    return rows
 
 
 def write_index(file: Path, rows: Iterable[tuple[State, Brief]]) -> None:

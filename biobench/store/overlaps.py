@@ -29,32 +29,30 @@ def find_overlap(
     A model may have several training texts; the one that shows most test documents counts, then the
     newest. Raises StoreError for a damaged file.
     """
-    matching = [
-        record
-        for path in sorted(small_record(results_dir, "overlap", task).parent.glob("*.json"))
-        if (
-            record := read_record(path, OverlapRecord, ("overlap_version", OVERLAP_VERSION), _AGAIN)
-        )
-        is not None
-        and (record.model_hash, record.data_hash) == (model_hash, data_hash)
-    ]
-    worst = max(matching, key=lambda r: (r.contamination.seen, r.made), default=None)
+    worst: OverlapRecord | None = None
+    for path in sorted(small_record(results_dir, "overlap", task).parent.glob("*.json")):
+        record = read_record(path, OverlapRecord, ("overlap_version", OVERLAP_VERSION), _AGAIN)
+        if record is None or (record.model_hash, record.data_hash) != (model_hash, data_hash):
+            continue
+        if worst is None or _severity(record) > _severity(worst):
+            worst = record
     return None if worst is None else worst.contamination
+
+
+def _severity(record: OverlapRecord) -> tuple[int, str]:
+    return record.contamination.seen, record.made
 
 
 def note_in_records(results_dir: str | Path, task: str, model_hash: str, data_hash: str) -> int:
     """Write the worst measurement into the records of runs that were made before it; how many
     changed.
     """
-    known = find_overlap(results_dir, task, model_hash, data_hash)
+    worst = find_overlap(results_dir, task, model_hash, data_hash)
     store = Store(results_dir)
-    older = [
-        record
-        for record in store.records()
-        if (record.task.id, record.model.hash, record.task.data_hash)
-        == (task, model_hash, data_hash)
-        and record.contamination != known
-    ]
-    for record in older:
-        store.update(record.model_copy(update={"contamination": known}))
-    return len(older)
+    changed = 0
+    for record in store.records():
+        identity = record.task.id, record.model.hash, record.task.data_hash
+        if identity == (task, model_hash, data_hash) and record.contamination != worst:
+            store.update(record.model_copy(update={"contamination": worst}))
+            changed += 1
+    return changed

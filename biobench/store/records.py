@@ -71,7 +71,7 @@ def is_task_id(text: str) -> bool:
     return _TASK.fullmatch(text) is not None
 
 
-def to_json(record: RunRecord, path: Path) -> bytes:
+def to_json(record: BaseModel, path: Path) -> bytes:
     """Readable JSON. Raises StoreError where a number is not finite: such a run has no valid
     result.
     """
@@ -96,9 +96,10 @@ def from_json(content: bytes, path: Path) -> RunRecord:
             hint="upgrade BioBench",
             file=path,
         )
-    for part, names in REMOVED.items():
-        if isinstance(fields := data.get(part), dict):
-            data[part] = {name: value for name, value in fields.items() if name not in names}
+    for section, names in REMOVED.items():
+        for name in names:
+            if isinstance(data.get(section), dict):
+                data[section].pop(name, None)
     return _validated(data, RunRecord, path, _AGAIN)
 
 
@@ -118,7 +119,7 @@ def small_record(results_dir: str | Path, folder: str, task: str, *decided: str)
 
 def write_record(path: Path, record: BaseModel) -> None:
     """Write a small record, atomically, over an older one. Raises StoreError."""
-    write_atomic(path, canonical_json(record.model_dump(mode="json")))
+    write_atomic(path, to_json(record, path))
 
 
 def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str) -> R | None:
@@ -179,12 +180,10 @@ def _validated(data: dict[str, Any], kind: type[R], path: Path, again: str) -> R
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the record"
-        raise StoreError(
-            f"damaged record: {where}: {first['msg']}", hint=again, file=path
-        ) from error
+        problem = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, problem["loc"])) or "the record"
+        message = f"{field}: {problem['msg']}"
+        raise StoreError(f"damaged record: {message}", hint=again, file=path) from error
     except RecursionError as error:
-        raise StoreError(
-            "damaged record: it is nested too deeply", hint=again, file=path
-        ) from error
+        message = "damaged record: it is nested too deeply"
+        raise StoreError(message, hint=again, file=path) from error

@@ -124,9 +124,9 @@ def statement_on(submission: Path, results_dir: Path) -> Statement | None:
         return None
     hint = "delete it and repeat `biobench reproduce --of SUBMISSION --draw`"
     statement = read_record(path, Statement, ("version", VERSION), hint)
-    return (
-        statement if statement is not None and statement.manifest == file_hash(manifest) else None
-    )
+    if statement is None or statement.manifest != file_hash(manifest):
+        return None
+    return statement
 
 
 def mark_of(submission: Path) -> str:

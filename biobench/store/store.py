@@ -17,6 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
 
 from biobench.core.files import (
     commit,
@@ -56,6 +59,16 @@ class UnusableFile:
         return f"{self.file}: {self.what}"
 
 
+class Note(NamedTuple):
+    """What one worker lets others know of a run. command: when its command began, in seconds."""
+
+    command: float
+    reason: str = ""
+
+
+_NOTE = TypeAdapter(Note)
+
+
 class Store:
     """The runs of one results folder. The folder is made by the first save, not by looking."""
 
@@ -85,8 +98,8 @@ class Store:
                 hint="files of a results folder cannot be renamed; delete it and repeat the run",
                 file=path,
             )
-        predictions = self._path(task_id, key, ".parquet")
-        if record.predictions != f"runs/{task_id}/{key}.parquet" or not predictions.is_file():
+        is_named = record.predictions == f"runs/{task_id}/{key}.parquet"
+        if not is_named or not path.with_suffix(".parquet").is_file():
             raise StoreError(
                 "its predictions are missing",
                 hint="delete the record and repeat the run",
@@ -116,11 +129,11 @@ class Store:
             raise ValueError(
                 "a record is saved with its scores: pass it through biobench.score.scored first"
             )
-        table = to_parquet(
-            *(redacted(gold, predictions) if record.redacted else (gold, predictions))
-        )
-        record_path = self._path(record.task.id, record.key, ".json")
-        table_path = self._path(record.task.id, record.key, ".parquet")
+        if record.redacted:
+            gold, predictions = redacted(gold, predictions)
+        table = to_parquet(gold, predictions)
+        table_path = self.path_of(record)
+        record_path = table_path.with_suffix(".json")
         stored = record.model_copy(
             update={
                 "predictions": table_path.relative_to(self.root).as_posix(),
@@ -152,7 +165,7 @@ class Store:
         """Replace a stored record (its scores), leaving the predictions as they are. Raises
         StoreError.
         """
-        path = self._path(record.task.id, record.key, ".json")
+        path = self.path_of(record).with_suffix(".json")
         if not path.is_file():
             raise StoreError("there is no such record", hint="save the run first", file=path)
         self._clean(path.parent)
@@ -161,19 +174,19 @@ class Store:
     def copy(self, source: Store, record: RunRecord) -> None:
         """Take a run of another store as it is, predictions first. Raises StoreError."""
         table_path = self.path_of(record)
+        record_path = table_path.with_suffix(".json")
         write_atomic(table_path, source._predictions(record))
-        write_atomic(
-            table_path.with_suffix(".json"), to_json(record, table_path.with_suffix(".json"))
-        )
+        write_atomic(record_path, to_json(record, record_path))
 
     def scan(self) -> tuple[list[RunRecord], list[UnusableFile]]:
         """All readable records, ordered by task, model, seed and key; and what could not be
         read."""
         findings: list[UnusableFile] = []
-        files = list_files(self.root / "runs")
-        records = [
-            record for seen in files if (record := self._read_or_note(seen, findings)) is not None
-        ]
+        records = []
+        for seen in list_files(self.root / "runs"):
+            record = self._read_or_note(seen, findings)
+            if record is not None:
+                records.append(record)
         return sorted(records, key=lambda r: (r.task.id, r.model.id, r.seed, r.key)), findings
 
     def records(self) -> list[RunRecord]:
@@ -187,12 +200,12 @@ class Store:
         # tens of thousands of small objects that all stay: collecting between them frees nothing
         # and costs a third
         with paused_collector():
-            known = read_index(self._index)
+            indexed = read_index(self._index)
             rows: list[tuple[State, Brief]] = []
             findings: list[UnusableFile] = []
             changed = False
             for seen in list_files(self.root / "runs"):
-                entry = known.pop((seen.task, seen.key), None)
+                entry = indexed.pop((seen.task, seen.key), None)
                 if entry is not None and entry[0] == seen.state and seen.complete:
                     rows.append(entry)
                     continue
@@ -200,11 +213,10 @@ class Store:
                 record = self._read_or_note(seen, findings)
                 if record is not None:
                     rows.append((seen.state, Brief.of(record)))
-            if (changed and rows) or known:
+            if (changed and rows) or indexed:
                 write_index(self._index, rows)
-            return sorted(
-                (brief for _, brief in rows), key=lambda b: (b.task, b.model, b.seed, b.key)
-            ), findings
+            briefs = [brief for _, brief in rows]
+            return sorted(briefs, key=lambda b: (b.task, b.model, b.seed, b.key)), findings
 
     def _read_or_note(self, seen: Seen, findings: list[UnusableFile]) -> RunRecord | None:
         """The record; where it is damaged, None and a finding more."""
@@ -302,44 +314,42 @@ class Store:
         other.
         """
         self._clean(self.root / "locks" / task_id)
-        self._write_note(task_id, key, ".command", {"command": command})
+        self._write_note(self._lock_path(task_id, key, ".command"), Note(command))
 
     def command_of(self, task_id: str, key: str) -> float | None:
         """The command that made the stored run, None where that is not known. Raises StoreError for
         a damaged note.
         """
-        return self._note(task_id, key, ".command")[0]
+        note = self._note(self._lock_path(task_id, key, ".command"))
+        return None if note is None else note.command
 
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
         """Let the other workers of a command know that this run failed, and why. Raises
         StoreError."""
-        self._write_note(task_id, key, ".failed", {"command": command, "reason": reason})
+        self._write_note(self._lock_path(task_id, key, ".failed"), Note(command, reason))
 
     def failure(self, task_id: str, key: str, command: float | None = None) -> str | None:
         """Why this run failed last, in this very command where one is named; None where it did not.
 
         Raises StoreError where the note is damaged.
         """
-        noted, reason = self._note(task_id, key, ".failed")
-        return reason if command is None or noted == command else None
+        note = self._note(self._lock_path(task_id, key, ".failed"))
+        if note is None or command not in (None, note.command):
+            return None
+        return note.reason
 
-    def _write_note(
-        self, task_id: str, key: str, suffix: str, fields: dict[str, float | str]
-    ) -> None:
-        write_atomic(
-            self._lock_path(task_id, key, suffix), json.dumps(fields, ensure_ascii=False).encode()
-        )
+    @staticmethod
+    def _write_note(path: Path, note: Note) -> None:
+        write_atomic(path, json.dumps(note._asdict(), ensure_ascii=False).encode())
 
-    def _note(self, task_id: str, key: str, suffix: str) -> tuple[float | None, str | None]:
-        """Command and reason of a note about a run; None twice where there is no note."""
-        path = self._lock_path(task_id, key, suffix)
+    @staticmethod
+    def _note(path: Path) -> Note | None:
         content = _read(path)
         if content is None:
-            return None, None
+            return None
         try:
-            fields = json.loads(content)
-            return float(fields["command"]), str(fields.get("reason", ""))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            return _NOTE.validate_json(content)
+        except ValidationError as error:
             raise StoreError("is not the note of a run", hint="delete it", file=path) from error
 
     def _path(self, task_id: str, key: str, suffix: str) -> Path:
@@ -354,9 +364,8 @@ class Store:
 
     def _lock_path(self, task_id: str, key: str, suffix: str) -> Path:
         """A file about making the run, which is no part of its result."""
-        return (
-            self.root / "locks" / self._path(task_id, key, suffix).relative_to(self.root / "runs")
-        )
+        inside = self._path(task_id, key, suffix).relative_to(self.root / "runs")
+        return self.root / "locks" / inside
 
     def _clean(self, folder: Path) -> None:
         """Remove what dead processes left, once a folder and process."""
@@ -368,12 +377,12 @@ class Store:
 @contextmanager
 def paused_collector() -> Iterator[None]:
     """Without garbage collection, whatever it was before."""
-    was = gc.isenabled()
+    is_collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if is_collecting:
             gc.enable()
 
 

@@ -271,8 +271,8 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
         match=match,
     )
     evaluated = [label in set(record.task.gold_labels) for label in counted.labels]
-    table = Counts.of(counted.tp[None], counted.fp[None], counted.fn[None])
-    interval = document_interval(table, check_average(average), evaluated=evaluated).interval
+    table = Counts.of(counted.tp[None], counted.fp[None], counted.fn[None], evaluated)
+    interval = document_interval(table, check_average(average))
     return None if interval is None else (interval.low, interval.high)
 
 

@@ -32,13 +32,14 @@ def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskDa
             for i, x in enumerate(given)
         ]
 
-    gold = {label for own in test for label in own}
-    documents = {
-        "train": made("train", train),
-        "validation": made("validation", train[:1]),
-        "test": made("test", test),
-    }
-    return TaskData(documents, tuple(x for x in labels if x in gold), tuple(labels), "s", "h")
+    gold = "".join(label for label in labels if any(label in own for own in test))
+    return corpus(made("train", train), made("test", test), labels, gold)
+
+
+def corpus(train: list[Document], test: list[Document], labels: str, gold: str = "") -> TaskData:
+    """labels: of one letter each. gold: those of the test split, all where none are named."""
+    documents = {"train": train, "test": test}
+    return TaskData(documents, tuple(gold or labels), tuple(labels), "s", "h")
 
 
 def mentions(split: str, *texts: tuple[str, list[tuple[str, str]]]) -> list[Document]:
@@ -108,13 +109,7 @@ def test_random_labels_hit_as_often_as_the_shares_say() -> None:
 
 def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
     text = ("The fever and cough of old men", [("fever", "D"), ("cough", "D"), ("old men", "P")])
-    data = TaskData(
-        {"train": mentions("train", text), "test": mentions("test", *[text] * 300)},
-        ("D", "P"),
-        ("D", "P"),
-        "s",
-        "h",
-    )
+    data = corpus(mentions("train", text), mentions("test", *[text] * 300), "DP")
     nothing, policy = mention_baselines(data, 1)
     assert set(scores(data, nothing, "span_ner").values.values()) == {0.0}
     # 7 words, two of them begin a D of one word and one a P of two
@@ -141,13 +136,13 @@ def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
     test = mentions(
         "test", ("Cancer? lung cancer, lung; brca1 lung", []), ("a lung", []), ("lung", [])
     )
-    data = TaskData({"train": train, "test": test}, ("D",), ("A", "D", "G"), "s", "h")
+    data = corpus(train, test, "ADG", "D")
     said = dictionary(data).draws[0]
     text = test[0].text
     wanted = [("lung cancer", "D"), ("lung", "A"), ("lung", "A")]
     assert [(text[s.start : s.end], s.label) for s in said[0].spans] == wanted
     assert [s.label for s in said[2].spans] == ["A"]
-    tie = TaskData({"train": [train[1], train[3]], "test": test}, ("D",), ("D", "A"), "s", "h")
+    tie = corpus([train[1], train[3]], test, "DA", "D")
     assert [s.label for s in dictionary(tie).draws[0][2].spans] == ["D"]
 
 
@@ -163,23 +158,11 @@ def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
             tags=("O", "O"),
         )
 
-    data = TaskData(
-        {"train": [made("a", (Span(0, 8, "G"),))], "test": [made("b", ())]},
-        ("G",),
-        ("G",),
-        "s",
-        "h",
-    )
+    data = corpus([made("a", (Span(0, 8, "G"),))], [made("b", ())], "G")
     (said,) = dictionary(data).draws[0]
     assert said.spans == (Span(0, 8, "G"),)
     assert said.tags == ("B-G", "O")
-    inside = TaskData(
-        {"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]},
-        ("G",),
-        ("G",),
-        "s",
-        "h",
-    )
+    inside = corpus([made("a", (Span(0, 3, "G"),))], [made("b", ())], "G")
     assert "the 0 surfaces" in dictionary(inside).words, (
         "a mention inside a token is no surface of the tokens"
     )

@@ -38,6 +38,25 @@ def predictions(gold: list[Document], quality: float, salt: str) -> list[Predict
     return said
 
 
+def with_errors(gold: list[Document], wrong: range) -> list[Prediction]:
+    """Right but on the documents at these positions, where it is the next label."""
+    answers = []
+    for position, document in enumerate(gold):
+        label = document.labels[0]
+        if position in wrong:
+            label = LABELS[(LABELS.index(label) + 1) % 3]
+        answers.append(Prediction(document=document.id, labels=(label,)))
+    return answers
+
+
+def save_errors(
+    results: Path, model: str, task: str, seed: int, wrong: range, count: int, **fields: Any
+) -> None:
+    """A run that is wrong on these documents alone."""
+    answers = with_errors(documents(task, count), wrong)
+    save(results, model, task, seed, count=count, said=answers, **fields)
+
+
 def constant(gold: list[Document]) -> list[Prediction]:
     """The baseline that says A always."""
     return [Prediction(document=d.id, labels=("A",)) for d in gold]
@@ -80,6 +99,12 @@ def save_runs(
     for task in tasks:
         for seed in seeds:
             save(results, model, task, seed, quality, **fields)
+
+
+def save_models(results: Path, *tasks: str, **qualities: float) -> None:
+    """Three runs on 200 documents of each of these models, by name."""
+    for model, quality in qualities.items():
+        save_runs(results, model, tasks, quality, (1, 2, 3), count=200)
 
 
 def save_pair(

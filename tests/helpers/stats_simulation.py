@@ -78,17 +78,3 @@ def compare_left_out(
     weights = task_weights(corpora)
     gaps = np.array(differences)
     return these_tasks(float(weights @ gaps), mean_variances(noises, weights)), gaps
-
-
-def compare_counts(
-    pairs: Sequence[tuple[Counts, Counts]], average: Average = "macro", corpora: str = ""
-) -> Answer | None:
-    """First minus second model on tasks; corpora: a letter a task, each its own where none is
-    given.
-    """
-    letters = corpora or "".join(chr(97 + i) for i in range(len(pairs)))
-    first, second = (
-        [left_out_of(counts, average, corpus) for counts, corpus in zip(side, letters, strict=True)]
-        for side in zip(*pairs, strict=True)
-    )
-    return compare_left_out(first, second, letters)[0]

@@ -111,6 +111,11 @@ def record(
     return scored(made, documents(), predictions()) if score else made
 
 
+def saved(store: Store, **fields: Any) -> RunRecord:
+    """The run of `record` with these fields, stored."""
+    return store.save(record(**fields), documents(), predictions())
+
+
 def shipped_identity(task: str) -> dict[str, Any]:
     """Hash, source, corpus, language and average of the task's shipped spec; of a task of no suite
     elsewhere.

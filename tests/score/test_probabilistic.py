@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
@@ -21,50 +23,31 @@ def test_the_calibration_error_of_a_worked_case() -> None:
     assert expected_calibration_error(np.array([1.0, 0.0]), np.array([1.0, 0.0])) == 0.0
 
 
-def test_one_label_a_document_agrees_with_scikit_learn() -> None:
+@pytest.mark.parametrize("kind", ["single_label", "multi_label"])
+def test_scores_of_labels_agree_with_scikit_learn(kind: str) -> None:
+    """A label without both cases is left out of the areas: the third one of several."""
     rng = np.random.default_rng(5)
     scores = rng.dirichlet([1, 1, 1], size=60)
-    gold = [LABELS[i] for i in rng.integers(0, 3, size=60)]
-    documents = [
-        Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(gold)
-    ]
-    chosen = [(LABELS[int(row.argmax())],) for row in scores]
-    predictions = [
-        Prediction(str(i), labels=c, label_scores=tuple(scores[i])) for i, c in enumerate(chosen)
-    ]
-    values = probabilistic(get_kind("single_label"), LABELS, documents, predictions[::-1])
-    one_hot = np.array([[label == own for label in LABELS] for own in gold], dtype=float)
-    assert values["brier"] == pytest.approx(
-        brier_score_loss(gold, scores, labels=LABELS, scale_by_half=False)
-    )
-    assert values["auroc"] == pytest.approx(
-        roc_auc_score(gold, scores, multi_class="ovr", labels=LABELS)
-    )
+    truth = np.eye(3)[rng.integers(0, 3, size=60)]
+    if kind == "multi_label":
+        truth = rng.integers(0, 2, size=(60, 3)) * [1.0, 1.0, 0.0]
+    documents, predictions = [], []
+    for number, (row, of_labels) in enumerate(zip(truth, scores, strict=True)):
+        name, labels = str(number), tuple(compress(LABELS, row))
+        documents.append(Document(name, name, "", "test", labels=labels))
+        predictions.append(Prediction(name, label_scores=tuple(of_labels)))
+    values = probabilistic(get_kind(kind), LABELS, documents, predictions[::-1])
+    both = truth.any(axis=0)
+    assert values["auroc"] == pytest.approx(roc_auc_score(truth[:, both], scores[:, both]))
     assert values["auprc"] == pytest.approx(
-        average_precision_score(one_hot, scores, average="macro")
+        average_precision_score(truth[:, both], scores[:, both])
     )
+    brier = brier_score_loss(truth.ravel(), scores.ravel())
+    if kind == "single_label":
+        gold = truth.argmax(axis=1)
+        brier = brier_score_loss(gold, scores, labels=range(3), scale_by_half=False)
+    assert values["brier"] == pytest.approx(brier)
     assert 0 < values["ece"] < 1
-
-
-def test_several_labels_agree_with_scikit_learn_and_leave_out_a_label_without_both_cases() -> None:
-    rng = np.random.default_rng(7)
-    scores, truth = rng.random((40, 3)), rng.integers(0, 2, size=(40, 3))
-    truth[:, 2] = 0
-    gold = [
-        tuple(label for label, is_true in zip(LABELS, row, strict=True) if is_true) for row in truth
-    ]
-    documents = [
-        Document(str(i), str(i), "", "test", labels=labels) for i, labels in enumerate(gold)
-    ]
-    predictions = [Prediction(str(i), label_scores=tuple(row)) for i, row in enumerate(scores)]
-    values = probabilistic(get_kind("multi_label"), LABELS, documents, predictions)
-    assert values["auroc"] == pytest.approx(
-        roc_auc_score(truth[:, :2], scores[:, :2], average="macro")
-    )
-    assert values["auprc"] == pytest.approx(
-        average_precision_score(truth[:, :2], scores[:, :2], average="macro")
-    )
-    assert values["brier"] == pytest.approx(brier_score_loss(truth.ravel(), scores.ravel()))
 
 
 def test_spans_are_judged_by_whether_they_are_right() -> None:

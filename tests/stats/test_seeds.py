@@ -21,6 +21,7 @@ from biobench.stats import (
     t_from_se,
     these_tasks,
 )
+from biobench.stats.seeds import SeedSummary
 
 
 def test_two_parts_make_welchs_t():
@@ -42,8 +43,8 @@ def test_one_mean_equals_scipy():
     a = np.random.default_rng(7).normal(70, 2, 9)
     one = mean_test(a - 70, estimand=Estimand.NEW_SEEDS)
     assert one.p == pytest.approx(stats.ttest_1samp(a, 70).pvalue)
-    summary = seed_interval(a, level=0.9)
-    ends = stats.t.interval(0.9, 8, loc=a.mean(), scale=stats.sem(a))
+    summary = seed_interval(a)
+    ends = stats.t.interval(0.95, 8, loc=a.mean(), scale=stats.sem(a))
     assert (summary.interval.low, summary.interval.high) == pytest.approx(ends)
 
 
@@ -81,42 +82,42 @@ def test_equal_values_leave_no_doubt_whichever_their_sign(value, p):
         assert found.note
 
 
-def test_one_seed_gives_no_interval_and_says_so():
-    summary = seed_interval([0.7])
-    assert (summary.n, summary.sd, summary.interval) == (1, None, None)
-    assert "one value" in summary.note
-    assert mean_test([0.1], estimand=Estimand.NEW_SEEDS).p is None
+def test_one_seed_gives_no_interval():
+    assert seed_interval([0.7]) == SeedSummary(0.7, None, None)
+    alone = mean_test([0.1], estimand=Estimand.NEW_SEEDS)
+    assert (alone.p, alone.interval) == (None, None)
+    assert "one value" in alone.note
 
 
 @pytest.mark.parametrize("resolution", [0.0, 0.01])
-def test_equal_seeds_give_no_interval_and_say_so(resolution):
+def test_equal_seeds_give_no_interval(resolution):
     """An interval of no width, or of the width of rounding, would be read as certainty."""
     summary = seed_interval([0.7, 0.7, 0.7], resolution=resolution)
-    assert (summary.n, summary.sd, summary.interval) == (3, 0.0, None)
-    assert summary.mean == pytest.approx(0.7)
-    assert "unknown" in summary.note
+    assert summary == SeedSummary(pytest.approx(0.7), 0.0, None)
 
 
-def test_failed_runs_are_far_below_their_siblings():
-    assert failed_runs([0.70, 0.71, 0.69, 0.2]) == (False, False, False, True)
-    assert failed_runs([0.70, 0.71, 0.69, 0.2, 0.25]) == (False, False, False, True, True)
-    assert failed_runs([0.70, 0.71, 0.69, 0.60]) == (False,) * 4, "a bad run is no failed one"
-    assert failed_runs([0.9, 0.1]) == (False, False), "two runs: which of them is the odd one?"
-    assert failed_runs([0.7, 0.7, 0.7, 0.95]) == (False,) * 4
-
-
-def test_a_seed_one_document_above_guessing_does_not_fail_its_siblings():
-    assert failed_runs([0.552, 0.552, 0.554]) == (False, False, False)
+@pytest.mark.parametrize(
+    ("scores", "failed"),
+    [
+        ([0.70, 0.71, 0.69, 0.2], [3]),
+        ([0.70, 0.71, 0.69, 0.2, 0.25], [3, 4]),
+        ([0.70, 0.71, 0.69, 0.60], []),  # a bad run is no failed one
+        ([0.9, 0.1], []),  # which of the two is the odd one?
+        ([0.7, 0.7, 0.7, 0.95], []),
+        ([0.552, 0.552, 0.554], []),  # one document above guessing
+    ],
+)
+def test_failed_runs_are_far_below_their_siblings(scores, failed):
+    assert [seed for seed, lost in enumerate(failed_runs(scores)) if lost] == failed
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: seed_interval([0.5, float("nan")]), "value 1 is nan"),
-        (lambda: seed_interval([]), "0 values"),
-        (lambda: seed_interval([[0.5]]), "2 dimensions"),
-        (lambda: seed_interval([0.5, 0.6], level=95), "level 95"),
-        (lambda: seed_part([0.5]), "1 values, at least 2"),
+        (lambda: seed_interval([]), "shape .0,."),
+        (lambda: seed_interval([[0.5]]), "shape .1, 1."),
+        (lambda: seed_part([0.5]), "shape .1,."),
         (lambda: mean_test([np.inf], estimand=Estimand.NEW_SEEDS), "inf"),
     ],
 )

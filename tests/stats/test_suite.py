@@ -14,12 +14,13 @@ from biobench.stats import (
     Noise,
     TaskNoise,
     Variances,
+    document_noise,
     mean_variances,
     task_weights,
     tasks_like_these,
     these_tasks,
 )
-from tests.helpers.stats_simulation import compare_counts, left_out_of
+from tests.helpers.stats_simulation import left_out_of
 
 
 def answers(right: np.ndarray) -> Counts:
@@ -43,51 +44,21 @@ def two_models(
     return models[0], models[1]
 
 
-def residual(x: np.ndarray) -> float:
-    """Mean square of the interaction in a two-way layout (seeds, documents), over its number of
-    cells.
-    """
-    rest = x - x.mean(axis=0) - x.mean(axis=1, keepdims=True) + x.mean()
-    return float((rest**2).sum() / ((x.shape[0] - 1) * (x.shape[1] - 1)) / x.size)
-
-
 def test_a_mean_over_corpora_weighs_their_tasks():
     assert task_weights(["a", "b", "a", "c"]) == pytest.approx([1 / 6, 1 / 3, 1 / 6, 1 / 3])
 
 
-def test_these_tasks_are_sums_over_tasks_and_corpora():
-    """Three tasks, two of them of one corpus: parts of a task weigh 1 / (2 x 2)^2, of the lone one
-    1 / 2^2.
-    """
-    tables = [two_models((4, 3), n) for n in (50, 40, 30)]
-    tables = [(a, np.roll(b, 7 * i, axis=1)) for i, (a, b) in enumerate(tables)]
-    noises = []
-    for number, (a, b) in enumerate(tables):
-        corpus = "xxy"[number]
-        sides = tuple(left_out_of(answers(side), "micro", f"{number} ") for side in (a, b))
-        parts = tuple((s.mean(axis=1).var(ddof=1) / len(s), len(s) - 1.0) for s in (a, b))
-        noises.append(TaskNoise(corpus, parts, sides))
-    weights = task_weights("xxy")
-    variances = mean_variances(noises, weights)
-    seeds = sum(
-        w**2 * side.mean(axis=1).var(ddof=1) / len(side)
-        for w, pair in zip(weights, tables, strict=True)
-        for side in pair
+def test_documents_of_a_corpus_vary_its_share_of_the_mean():
+    """Two tasks of one corpus and a lone one; sums over all tasks: tests/comparison."""
+    sides = tuple(left_out_of(answers(side), "micro") for side in two_models())
+    found = mean_variances(
+        [TaskNoise(corpus, ((8.0, 3.0),), sides) for corpus in "xxy"], task_weights("xxy")
     )
-    assert sum(v for v, _ in variances.seeds) == pytest.approx(seeds)
-    gaps = [a.mean(axis=0) - b.mean(axis=0) for a, b in tables]
-    lone = weights[2] ** 2 * gaps[2].var(ddof=1) / gaps[2].size
-    # the first two share no document here: 90 groups, each in one task of weight one half
-    influence = np.concatenate([(g - g.mean()) / (g.size - 1) / 2 for g in gaps[:2]])
-    shared = 89 / 90 * (influence**2).sum() * (weights[0] + weights[1]) ** 2
-    assert [v for v, _ in variances.documents] == pytest.approx([shared, lone])
-    assert [df for _, df in variances.documents] == [89, 29]
-    both = sum(
-        w**2 * residual(side.astype(float))
-        for w, pair in zip(weights, tables, strict=True)
-        for side in pair
-    )
-    assert variances.in_both == pytest.approx(both)
+    assert found.seeds == ((0.5, 3.0), (0.5, 3.0), (2.0, 3.0))
+    shared = document_noise([sides[0]] * 2, [sides[1]] * 2)
+    lone = document_noise([sides[0]], [sides[1]])
+    assert found.documents == ((shared.part[0] / 4, 59), (lone.part[0] / 4, 59))
+    assert found.in_both == pytest.approx((shared.in_seeds + lone.in_seeds) / 4)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +118,6 @@ def test_a_side_without_training_has_no_noise_of_seeds():
 def test_splits_enter_every_noise_once():
     found = these_tasks(1.0, Variances(((1.0, 4.0),), ((2.0, 99.0),), splits=((3.0, 9.0),)))
     assert [noise.se**2 for noise in found.noises] == pytest.approx([4.0, 5.0, 6.0])
-
-
-def test_one_seed_each_leaves_the_documents_alone():
-    pair = tuple(answers(side[:1]) for side in two_models())
-    found = compare_counts([pair], "micro")
-    assert found.estimand is Estimand.THESE_RUNS
-    assert [noise.name for noise in found.noises] == ["documents"]
 
 
 #: arXiv:2605.12438, base models, French, percent: CLM detour (10B) minus its MLM twin (10B).

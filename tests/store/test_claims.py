@@ -65,9 +65,8 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
     assert is_free(first)
 
 
-def test_a_heartbeat_says_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_says_the_step(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.02)
-    store = Store(tmp_path)
     with store.claim("my_task", KEY) as claim:
         assert claim is not None
         claim.moved(3, 10)
@@ -78,8 +77,9 @@ def test_a_heartbeat_says_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert (beat.steps, beat.pid) == (10, os.getpid())
 
 
-def test_a_dead_holder_is_replaced_after_the_stated_time_alone(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+def test_a_dead_holder_is_replaced_after_the_stated_time_alone(
+    store: Store, tmp_path: Path
+) -> None:
     left_by_a_killed_holder(store, claims.STALE_SECONDS - 10)
     beat_of(store).with_name(f".{beat_of(store).name}.0123456789ab.tmp").write_bytes(b"{")
     assert not is_free(store)
@@ -90,8 +90,7 @@ def test_a_dead_holder_is_replaced_after_the_stated_time_alone(tmp_path: Path) -
     assert list(beat_of(store).parent.iterdir()) == [], "nothing is left of either"
 
 
-def test_one_that_died_while_it_replaced_another_blocks_nobody(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+def test_one_that_died_while_it_replaced_another_blocks_nobody(store: Store) -> None:
     token = left_by_a_killed_holder(store, 1000)["token"]
     turn = beat_of(store).with_name(f"{beat_of(store).name}.{token}.turn")
     turn.write_bytes(b"")
@@ -101,8 +100,7 @@ def test_one_that_died_while_it_replaced_another_blocks_nobody(tmp_path: Path) -
     assert is_free(store)
 
 
-def test_a_holder_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+def test_a_holder_that_was_replaced_leaves_the_new_one_alone(store: Store, tmp_path: Path) -> None:
     with store.claim("my_task", KEY) as slow:
         assert slow is not None
         age_by(beat_of(store), 1000)  # suspended: it writes no more
@@ -115,8 +113,9 @@ def test_a_holder_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0], ids=["forward", "back"])
-def test_on_this_machine_the_system_is_asked_and_no_clock(tmp_path: Path, jump: float) -> None:
-    store = Store(tmp_path)
+def test_on_this_machine_the_system_is_asked_and_no_clock(
+    store: Store, tmp_path: Path, jump: float
+) -> None:
     with store.claim("my_task", KEY):
         os.utime(beat_of(store), (time.time() - jump,) * 2)
         assert is_alive(beat_of(store))
@@ -187,8 +186,9 @@ def test_a_holder_that_was_replaced_writes_no_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_is_no_claim_is_said_and_not_waited_for(tmp_path: Path, kind: str) -> None:
-    store = Store(tmp_path)
+def test_what_is_no_claim_is_said_and_not_waited_for(
+    store: Store, tmp_path: Path, kind: str
+) -> None:
     path = beat_of(store)
     path.parent.mkdir(parents=True)
     match kind:

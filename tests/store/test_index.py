@@ -7,11 +7,7 @@ from unittest.mock import Mock
 
 from biobench.store import Brief, Store
 from biobench.store.index import FILE
-from tests.helpers.store_make import documents, predictions, record
-
-
-def saved(store: Store, **fields):
-    return store.save(record(**fields), documents(), predictions())
+from tests.helpers.store_make import saved
 
 
 def count_reads(monkeypatch):
@@ -20,8 +16,7 @@ def count_reads(monkeypatch):
     return reads
 
 
-def test_briefs_equal_the_records_and_are_read_once(tmp_path, monkeypatch):
-    store = Store(tmp_path)
+def test_briefs_equal_the_records_and_are_read_once(store, tmp_path, monkeypatch):
     for seed in (42, 43):
         saved(store, seed=seed, overrides=("training.epochs=1",), limit=None if seed == 42 else 5)
     saved(
@@ -39,8 +34,7 @@ def test_briefs_equal_the_records_and_are_read_once(tmp_path, monkeypatch):
     assert len(reads) == 3
 
 
-def test_changes_are_seen(tmp_path, monkeypatch):
-    store = Store(tmp_path)
+def test_changes_are_seen(store, tmp_path, monkeypatch):
     first, second = saved(store), saved(store, seed=43)
     store.briefs()
     before = store.fingerprint()
@@ -53,8 +47,7 @@ def test_changes_are_seen(tmp_path, monkeypatch):
     assert [b.key for b in store.briefs()[0]] == [first.key]
 
 
-def test_a_record_that_is_replaced_within_one_tick_of_the_clock_is_seen(tmp_path):
-    store = Store(tmp_path)
+def test_a_record_that_is_replaced_within_one_tick_of_the_clock_is_seen(store, tmp_path):
     first = saved(store)
     store.briefs()
     file = (tmp_path / first.predictions).with_suffix(".json")
@@ -73,8 +66,7 @@ def test_a_record_that_is_replaced_within_one_tick_of_the_clock_is_seen(tmp_path
     assert brief.scores["macro_f1"] == float(changed)
 
 
-def test_damage_after_indexing_is_found(tmp_path):
-    store = Store(tmp_path)
+def test_damage_after_indexing_is_found(store, tmp_path):
     good, bad = saved(store), saved(store, seed=43)
     expected = store.briefs()
     for content in (b"", b"{}"):
@@ -91,8 +83,7 @@ def test_damage_after_indexing_is_found(tmp_path):
     assert len(findings) == 2
 
 
-def test_a_folder_that_cannot_be_written_is_read_all_the_same(tmp_path, monkeypatch):
-    store = Store(tmp_path)
+def test_a_folder_that_cannot_be_written_is_read_all_the_same(store, tmp_path, monkeypatch):
     saved(store)
 
     monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(30, "Read-only file system")))

@@ -16,11 +16,7 @@ from biobench.schema.record import ENGINE_VERSION
 from biobench.score import rescore
 from biobench.score.slices import RunTexts
 from biobench.store import Store, run_key
-from tests.helpers.store_make import GOLD, SENTENCES, documents, predictions, record
-
-
-def saved(store: Store, **fields):
-    return store.save(record(**fields), documents(), predictions())
+from tests.helpers.store_make import GOLD, SENTENCES, documents, predictions, record, saved
 
 
 def test_what_is_saved_comes_back(tmp_path):
@@ -48,8 +44,7 @@ def test_predictions_of_unknown_documents_are_refused(tmp_path):
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_redacted_runs_hold_no_id_no_gold_and_no_order(tmp_path):
-    store = Store(tmp_path)
+def test_redacted_runs_hold_no_id_no_gold_and_no_order(store, tmp_path):
     stored = saved(store, redacted=True)
     content = (tmp_path / stored.predictions).read_bytes()
     assert not any(name in content for name in (b"note-", b"patient-"))
@@ -64,8 +59,7 @@ def test_redacted_runs_hold_no_id_no_gold_and_no_order(tmp_path):
     assert [p.document for p in said] == sorted(p.document for p in said)
 
 
-def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path):
-    store = Store(tmp_path)
+def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(store):
     first, second = saved(store, redacted=True), saved(store, redacted=True, seed=43)
     names = [
         {p.document for p in store.load_predictions(r, documents())[1]} for r in (first, second)
@@ -91,8 +85,7 @@ def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path)
         ({"per_label": {"Drug": {"f1": 1.0}}}, "damaged record"),
     ],
 )
-def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, said):
-    store = Store(tmp_path)
+def test_a_damaged_record_is_a_finding_and_the_rest_works(store, tmp_path, content, said):
     good, bad = saved(store), saved(store, seed=43)
     path = (tmp_path / bad.predictions).with_suffix(".json")
     changed = (
@@ -110,16 +103,14 @@ def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, sai
     assert (finding.file, said in finding.what) == (str(path), True)
 
 
-def test_a_model_folder_in_another_encoding_does_not_hide_its_run(tmp_path):
-    store = Store(tmp_path)
+def test_a_model_folder_in_another_encoding_does_not_hide_its_run(store):
     model = record().model.model_copy(update={"id": b"caf\xe9".decode("utf-8", "surrogateescape")})
     store.save(record(seed=43).model_copy(update={"model": model}), documents(), predictions())
     assert [r.model.id.rstrip("\ufffd") for r in store.records()] == ["caf"]
     assert len(store.briefs()[0]) == 1
 
 
-def test_renamed_copied_or_half_deleted_runs_are_findings(tmp_path):
-    store = Store(tmp_path)
+def test_renamed_copied_or_half_deleted_runs_are_findings(store, tmp_path):
     good, lost = saved(store), saved(store, seed=43)
     (tmp_path / lost.predictions).unlink()
     here = (tmp_path / good.predictions).with_suffix(".json")
@@ -140,8 +131,7 @@ def test_renamed_copied_or_half_deleted_runs_are_findings(tmp_path):
     assert said.count("do not name a run") == 2
 
 
-def test_changed_predictions_are_found_out(tmp_path):
-    store = Store(tmp_path)
+def test_changed_predictions_are_found_out(store, tmp_path):
     stored = saved(store)
     with (tmp_path / stored.predictions).open("ab") as file:
         file.write(b" ")
@@ -158,8 +148,7 @@ def test_names_never_become_other_paths(tmp_path, task, key):
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, step):
-    store = Store(tmp_path)
+def test_a_full_disk_leaves_what_was_there(store, tmp_path, monkeypatch, step):
     before = saved(store)
     full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr(os, step, full)
@@ -189,8 +178,8 @@ def test_numbers_that_are_not_finite_are_not_stored(tmp_path):
         Store(tmp_path).save(wild, documents(), predictions())
 
 
-def test_a_store_knows_which_command_made_a_run(tmp_path):
-    store, key = Store(tmp_path), "0" * 32
+def test_a_store_knows_which_command_made_a_run(store, tmp_path):
+    key = "0" * 32
     assert store.command_of("my_task", key) is None
     store.note_command("my_task", key, 1.5)
     assert store.command_of("my_task", key) == 1.5
@@ -199,8 +188,8 @@ def test_a_store_knows_which_command_made_a_run(tmp_path):
         store.command_of("my_task", key)
 
 
-def test_a_failure_is_known_to_its_command_alone(tmp_path):
-    store, key = Store(tmp_path), "0" * 32
+def test_a_failure_is_known_to_its_command_alone(store, tmp_path):
+    key = "0" * 32
     assert store.failure("my_task", key, 1700000000.25) is None
     store.note_failure("my_task", key, 1700000000.25, "the loss is not finite (étape 3)")
     assert (
@@ -244,8 +233,7 @@ def test_keys_name_every_decision():
         run_key(**decided, protocol={"rate": float("inf")})
 
 
-def test_rescoring_goes_on_past_what_it_cannot_score(tmp_path):
-    store = Store(tmp_path)
+def test_rescoring_goes_on_past_what_it_cannot_score(store, tmp_path):
     good, secret, broken = saved(store), saved(store, seed=43, redacted=True), saved(store, seed=44)
     assert {r.outcome for r in rescore(store)} == {"unchanged", "unavailable"}
     (tmp_path / broken.predictions).write_bytes(b"not parquet")
