@@ -6,7 +6,8 @@ the one that is asked for. Runs under another protocol share no ranking.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.comparison.compare import compare
@@ -32,7 +33,7 @@ PROTOCOLS = {"small protocol": "small protocol: at most 2,000 training texts"}
 class Entry:
     """A line of the table. protocol: "" for the full one; mean: over the shared tasks; rank: among
     the lines that have them all under the protocol that is ranked; kinds: kind of task -> mean of
-    the shared ones; parameters: where known.
+    the shared ones.
     """
 
     model: str
@@ -43,7 +44,6 @@ class Entry:
     mean: Row | None
     rank: int | None
     kinds: Mapping[str, Row]
-    parameters: int | None
     mark: str = ""
     """Of a submission: reproduced, re-scored or claimed."""
 
@@ -53,9 +53,19 @@ class Entry:
         return line_name(self.model, self.variant)
 
     @property
+    def line(self) -> Line:
+        """What names it in a wide table."""
+        return self.model, self.variant, self.source
+
+    @property
     def is_run(self) -> bool:
         """Whether it is a result of this folder, not of a publication."""
         return self.source != "published"
+
+    @property
+    def parameters(self) -> int | None:
+        """Where a row says."""
+        return next((row.parameters for row in self.cells.values() if row.parameters), None)
 
     @property
     def known_parameters(self) -> int | None:
@@ -86,6 +96,11 @@ class Ranking:
         return title_of(self.view)
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What stands for it in a cache."""
+        return self.view, self.average, self.shared, self.protocol
+
+    @property
     def published(self) -> list[Entry]:
         """The ranked published models, best first."""
         return [entry for entry in self.entries if entry.rank is not None and not entry.is_run]
@@ -113,10 +128,12 @@ def title_of(view: str) -> str:
 
 def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
-    models = [row for row in cells(results, "paper").rows if row.source not in NOT_MODELS]
-    scored = {view_of(results.infos[row.task]) for row in models}
-    place_of_view = {view: place for place, view in enumerate(VIEWS)}
-    return sorted(scored, key=lambda view: (place_of_view.get(view, len(VIEWS)), view))
+    scored = set()
+    for row in cells(results, "paper").rows:
+        if row.source not in NOT_MODELS:
+            scored.add(view_of(results.infos[row.task]))
+    shipped = [view for view in VIEWS if view in scored]
+    return shipped + sorted(scored - VIEWS.keys())
 
 
 def ranking(
@@ -133,26 +150,32 @@ def ranking(
     protocol: which runs are ranked; the full one where anybody has scores under it.
     average: of each task; published models have the tasks that were printed under it.
     """
-    infos = results.infos
-    in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
-    rows = [row for row in in_view if row.source not in NOT_MODELS]
-    lines = _lines(rows)
-    protocol_of = protocols(results)
+    rows = []
+    lines: dict[Line, dict[str, Row]] = defaultdict(dict)
+    baseline: dict[str, Row] = {}
+    for row in cells(results, average).rows:
+        if view_of(results.infos[row.task]) != view:
+            continue
+        if row.source not in NOT_MODELS:
+            rows.append(row)
+            lines[row.line][row.task] = row
+        elif row.source == "baseline":
+            best = baseline.setdefault(row.task, row)
+            baseline[row.task] = max(best, row, key=_mean)
+    protocol_of = dict.fromkeys(lines, "") | protocols(results)
     if protocol is None:
-        protocol = _common_protocol([protocol_of.get(line, "") for line in lines])
-    eligible = {
-        line: scored for line, scored in lines.items() if protocol_of.get(line, "") == protocol
-    }
-    columns = tuple(
-        info for task, info in infos.items() if any(task in scored for scored in lines.values())
-    )
-    shared = _ranked_tasks(results, view, tasks, columns, eligible)
+        protocol = _common_protocol([protocol_of[line] for line in lines])
+    scored_tasks = {row.task for row in rows}
+    columns = tuple(info for task, info in results.infos.items() if task in scored_tasks)
+    eligible = {line: scored for line, scored in lines.items() if protocol_of[line] == protocol}
+    shared = tuple(task for task in tasks if task in scored_tasks)
+    if not shared:
+        shared = _shared_of_suite(results, view, eligible)
     # Publications print few tasks under another average; the runs here have each, and are judged on
     # the same tasks whatever the average.
     of_runs = shared
     if average != "paper":
         of_runs = ranking(results, view, tasks, protocol).shared
-    baseline = _best_baselines(in_view)
     return Ranking(
         view=view,
         average=average,
@@ -165,11 +188,8 @@ def ranking(
     )
 
 
-def _lines(rows: Iterable[Row]) -> dict[Line, dict[str, Row]]:
-    lines: dict[Line, dict[str, Row]] = {}
-    for row in rows:
-        lines.setdefault(row.line, {})[row.task] = row
-    return lines
+def _mean(row: Row) -> float:
+    return row.mean
 
 
 def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
@@ -180,28 +200,10 @@ def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
     return max(ordered, key=protocols_of_lines.count, default="")
 
 
-def _best_baselines(rows: Iterable[Row]) -> dict[str, Row]:
-    best: dict[str, Row] = {}
-    for row in rows:
-        is_better = row.task not in best or row.mean > best[row.task].mean
-        if row.source == "baseline" and is_better:
-            best[row.task] = row
-    return best
-
-
-def _ranked_tasks(
-    results: Results,
-    view: str,
-    tasks: Sequence[str],
-    columns: Sequence[TaskInfo],
-    eligible: Lines,
-) -> tuple[str, ...]:
-    scored = {info.id for info in columns}
-    asked = tuple(task for task in tasks if task in scored)
-    if asked:
-        return asked
+def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str, ...]:
+    """All tasks of the suite where some line has them all, else those that most lines share."""
     suite = tuple(i.id for i in results.infos.values() if i.in_suite and i.suite == view)
-    is_whole = any(set(suite) <= scored_by.keys() for scored_by in eligible.values())
+    is_whole = any(set(suite) <= scored.keys() for scored in eligible.values())
     return suite if suite and is_whole else shared_tasks(eligible, results.infos)
 
 
@@ -216,31 +218,29 @@ def _entries(
 ) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
     mean_of = means(results, rows, shared)
-    ranked = [line for line in lines if line in mean_of and protocol_of.get(line, "") == protocol]
+    ranked = [line for line in lines if line in mean_of and protocol_of[line] == protocol]
     ranked.sort(key=lambda line: -mean_of[line].mean)
     unranked = [line for line in lines if line not in ranked]
-    unranked.sort(key=lambda line: (protocol_of.get(line, ""), -len(lines[line]), line))
+    unranked.sort(key=lambda line: (protocol_of[line], -len(lines[line]), line))
     by_kind = _kind_means(results, rows, columns, shared)
-    marks: dict[Line, str] = {
-        (group.model, group.variant, group.source): group.mark
-        for group in results.groups
-        if group.source == "submitted"
-    }
+    marks = {group.line: group.mark for group in results.groups}
     entries = []
     for position, line in enumerate([*ranked, *unranked], 1):
         model, variant, source = line
-        sizes = [row.parameters for row in lines[line].values() if row.parameters]
+        kinds = {}
+        for kind, mean_of_line in by_kind.items():
+            if line in mean_of_line:
+                kinds[kind] = mean_of_line[line]
         entries.append(
             Entry(
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=protocol_of.get(line, ""),
+                protocol=protocol_of[line],
                 cells=lines[line],
                 mean=mean_of.get(line),
                 rank=position if position <= len(ranked) else None,
-                kinds={kind: by_line[line] for kind, by_line in by_kind.items() if line in by_line},
-                parameters=sizes[0] if sizes else None,
+                kinds=kinds,
                 mark=marks.get(line, ""),
             )
         )
@@ -251,10 +251,10 @@ def _kind_means(
     results: Results, rows: Sequence[Row], columns: Sequence[TaskInfo], shared: Sequence[str]
 ) -> dict[str, dict[Line, Row]]:
     """Kind of task -> means over its shared tasks; empty where all are of one kind."""
-    tasks_of: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = defaultdict(list)
     for info in columns:
         if info.id in shared and info.type in TASK_FAMILIES:
-            tasks_of.setdefault(TASK_FAMILIES[info.type], []).append(info.id)
+            tasks_of[TASK_FAMILIES[info.type]].append(info.id)
     if len(tasks_of) < 2:
         return {}
     return {kind: means(results, rows, tasks) for kind, tasks in tasks_of.items()}
@@ -291,19 +291,19 @@ def first_pair(
     the best published model; else the best pair under another protocol, else the two best published
     models.
     """
-    rankings = [ranking(results, view, average=average) for view in views(results)]
-    runs = [best for view_ranking in rankings for best in view_ranking.best_runs]
-    runs.sort(key=lambda best: (bool(best.protocol), -len(best.tasks)))
-    full = [best for best in runs if not best.protocol]
-    pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
-    pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
-    pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
-    for view_ranking in rankings:
-        if len(view_ranking.published) > 1:
-            pairs.append(
-                (
-                    (view_ranking.published[0].name, view_ranking.published[1].name),
-                    view_ranking.shared,
-                )
-            )
-    return pairs[0] if pairs else ((), ())
+    # priority, names, tasks
+    pairs: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    for position, view in enumerate(views(results)):
+        view_ranking = ranking(results, view, average=average)
+        for best in view_ranking.best_runs:
+            if best.rivals:
+                pairs.append((2 if best.protocol else 0, (best.name, best.rivals[0]), best.tasks))
+            if best.published and not best.protocol:
+                pairs.append((1, (best.name, best.published[0].name), best.tasks))
+        published = tuple(entry.name for entry in view_ranking.published[:2])
+        if len(published) == 2:
+            pairs.append((3 + position, published, view_ranking.shared))
+    if not pairs:
+        return (), ()
+    _, names, tasks = min(pairs, key=lambda pair: (pair[0], -len(pair[2])))
+    return names, tasks
