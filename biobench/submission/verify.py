@@ -22,13 +22,18 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, parts_of, scored
 from biobench.score.slices import slice_scores
-from biobench.store import Store
+from biobench.store import Brief, Store
 from biobench.store.statements import Draw, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
 from biobench.submission.content import check_predictions
-from biobench.submission.duplicates import Answers, answers_of, check_copies
-from biobench.submission.earlier import EarlierRuns
+from biobench.submission.duplicates import (
+    Answers,
+    EarlierRun,
+    check_copies,
+    digest_of,
+    earlier_runs,
+)
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
@@ -63,26 +68,28 @@ def examine(
     earlier, statement = None, None
     if against is not None:
         tasks = {record.task.id for record in submitted.records}
-        earlier = EarlierRuns(Path(against), folder, tasks)
+        earlier = earlier_runs(Path(against), folder, tasks)
         try:
             statement = statement_on(folder, Path(against))
         except StoreError as problem:
             checks.append(Check("W03", "warning", "statements", problem.what))
-    checks += _copies(scored_again.answers, earlier)
+    checks += check_copies(scored_again.answers, earlier or [])
     # what another repository says of its own draws proves nothing here
     draws = () if statement is None or statement.foreign is not None else statement.draws
-    checks += map(_denied, (draw for draw in draws if not draw.agrees))
+    checks += _denied(draws)
     leads = _unproved_leads(submitted.records, earlier, draws)
     checks += leads
     checks += _together(submitted.records)
-    states = [
-        _state_of(record, checks, rescored=record.key in scored_again.keys)
-        for record in submitted.records
-    ]
-    reproduced = statement is not None and statement.proved and not leads
-    printed = dict.fromkeys(map(_printable, checks))
+    states = []
+    for record in submitted.records:
+        is_rescored = record.key in scored_again.keys
+        states.append(_state_of(record, checks, rescored=is_rescored))
     return Verification(
-        str(folder), plain(manifest.model), tuple(printed), tuple(states), reproduced
+        folder=str(folder),
+        model=plain(manifest.model),
+        checks=tuple(dict.fromkeys(map(_printable, checks))),
+        runs=tuple(states),
+        reproduced=statement is not None and statement.proved and not leads,
     )
 
 
@@ -163,27 +170,32 @@ def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]
         return [], problem.what
 
 
-def _denied(draw: Draw) -> Check:
+def _denied(draws: Sequence[Draw]) -> Iterator[Check]:
     """W02: a maintainer's draw contradicts the submission."""
-    message = (
-        f"seed {draw.seed}, which a maintainer drew, gave {100 * draw.score:.2f}: the submitted "
-        f"seeds promise {100 * draw.low:.2f} to {100 * draw.high:.2f}, and its answers are "
-        "compared too"
-    )
-    return error("W02", f"runs/{draw.task}", message)
+    for draw in draws:
+        if not draw.agrees:
+            message = (
+                f"seed {draw.seed}, which a maintainer drew, gave {100 * draw.score:.2f}: the "
+                f"submitted seeds promise {100 * draw.low:.2f} to {100 * draw.high:.2f}, and its "
+                "answers are compared too"
+            )
+            yield error("W02", f"runs/{draw.task}", message)
 
 
 def _unproved_leads(
-    records: Sequence[RunRecord], earlier: EarlierRuns | None, draws: Sequence[Draw]
+    records: Sequence[RunRecord], earlier: Sequence[EarlierRun] | None, draws: Sequence[Draw]
 ) -> list[Check]:
     """W01: what would lead without an agreeing draw of a maintainer."""
     proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
-    waiting = "waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
-    return [
-        Check("W01", "person", f"runs/{lead.task}", f"{lead.what}: {waiting}")
-        for lead in leading(records, None if earlier is None else earlier.briefs)
-        if lead[:3] not in proved
-    ]
+    briefs = None if earlier is None else [run.brief for run in earlier]
+    waiting = []
+    for lead in leading(records, briefs):
+        if lead[:3] not in proved:
+            message = f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw`"
+            waiting.append(
+                Check("W01", "person", f"runs/{lead.task}", f"{message} by a maintainer")
+            )
+    return waiting
 
 
 def _state_of(record: RunRecord, checks: Sequence[Check], *, rescored: bool) -> RunState:
@@ -244,7 +256,8 @@ def _problems(
         if record.redacted:
             gold = under_aliases(gold)
         yield from _gold_problems(record, file, stored, gold, predictions)
-    answers.append(answers_of(record, gold, predictions))
+    digest = digest_of(record.task.type, predictions)
+    answers.append(Answers(Brief.of(record), digest))
     if record.redacted and data is None:
         return  # its gold is nowhere to be had
     yield from _score_problems(record, file, gold, predictions)
@@ -361,14 +374,6 @@ def _slice_problems(
             yield error("S04", file, f"the predictions do not give the scores on {name[:40]}")
 
 
-def _copies(answers: Sequence[Answers], earlier: EarlierRuns | None) -> list[Check]:
-    """Copies task by task, so that the earlier runs of one task are read at a time."""
-    checks: list[Check] = []
-    for task, runs in groupby(answers, key=lambda run: run.brief.task):
-        checks += check_copies([*runs], () if earlier is None else earlier.answers(task))
-    return checks
-
-
 def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     """R09: runs of several checkpoints under one name. C codes: seeds that are there twice,
     missing, or replaced.
@@ -376,22 +381,25 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     if len({r.model.hash for r in records}) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
-        info, present, file = shipped().get(task), {r.seed for r in runs}, f"runs/{task}"
+        file = f"runs/{task}"
+        present = {run.seed for run in runs}
         if len(present) < len(runs):
             yield error("C03", file, "a seed is there twice")
-        needed = set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}
-        if (folds := runs[0].resampling) is not None:
-            needed = {runs[0].seed - folds.fold + number for number in range(folds.folds)}
+        needed = _needed_seeds(task, runs[0])
         missing, extra = sorted(needed - present), sorted(present - needed)
         if missing:
-            yield Check(
-                "C02",
-                "warning",
-                file,
-                f"seeds {', '.join(map(str, missing))} of the protocol are missing",
-            )
+            seeds = ", ".join(map(str, missing))
+            yield Check("C02", "warning", file, f"seeds {seeds} of the protocol are missing")
         if missing and extra:
-            message = (
-                f"seeds {', '.join(map(str, extra[:10]))} replace them: they may have been chosen"
-            )
+            seeds = ", ".join(map(str, extra[:10]))
+            message = f"seeds {seeds} replace them: they may have been chosen"
             yield Check("C05", "person", file, message)
+
+
+def _needed_seeds(task: str, run: RunRecord) -> set[int]:
+    """The seeds of the protocol: those of the spec, or one a split."""
+    if run.resampling is not None:
+        first_seed = run.seed - run.resampling.fold
+        return {first_seed + number for number in range(run.resampling.folds)}
+    info = shipped().get(task)
+    return set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}
