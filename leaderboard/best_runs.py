@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from biobench.report.guessing import TaskScores, is_guessing
 from biobench.report.results import Results
 from biobench.report.row import AverageName, Row
 from biobench.schema.kind import get_metric
-from leaderboard.lines import TESTABLE, Line, Lines, means, score, shared_tasks
+from leaderboard.lines import TESTABLE, Line, ViewRows, score, shared_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,48 +39,53 @@ class BestRun:
     guessing: bool
 
 
-def best_runs(
-    results: Results,
-    rows: Sequence[Row],
-    lines: Lines,
-    protocol_of: Mapping[Line, str],
-    shared: Sequence[str],
-    baseline: Mapping[str, Row],
-) -> tuple[BestRun, ...]:
-    """The best of the runs here under each protocol that has some."""
-    by_protocol: dict[str, dict[Line, Mapping[str, Row]]] = {}
-    for line, scored in lines.items():
-        if line in protocol_of and line[2] in TESTABLE:
-            by_protocol.setdefault(protocol_of[line], {})[line] = scored
+def best_runs(shown: ViewRows, shared: Sequence[str]) -> tuple[BestRun, ...]:
+    """The best of the runs here under each protocol that has some.
+
+    shared: the tasks to judge them on, where one of them has them all.
+    """
     found = []
-    for protocol, candidates in sorted(by_protocol.items()):
-        is_complete = any(set(shared) <= scored.keys() for scored in candidates.values())
-        tasks = tuple(shared) if is_complete else shared_tasks(candidates, results.infos)
-        mean_of = means(results, rows, tasks)
-        best_first = sorted(mean_of.values(), key=lambda row: -row.mean)
-        runs = [row for row in best_first if row.line in candidates]
-        if not runs:
-            continue
-        best, *rivals = runs
-        scores = candidates[best.line]
-        judged = []
-        for task in tasks:
-            if task in baseline and not get_metric(scores[task].metric).falls:
-                judged.append(scores[task].mean > baseline[task].mean)
-        found.append(
-            BestRun(
-                name=best.name,
-                protocol=protocol,
-                tasks=tasks,
-                mean=best,
-                rivals=tuple(row.name for row in rivals),
-                published=tuple(row for row in best_first if row.source == "published"),
-                above=sum(judged),
-                judged=len(judged),
-                guessing=_is_guessing(results, best.line, [scores[task] for task in tasks]),
-            )
-        )
+    for protocol in sorted(set(shown.protocols.values())):
+        lines = {}
+        for line, scored in shown.of_protocol(protocol).items():
+            if line[2] in TESTABLE:
+                lines[line] = scored
+        is_complete = any(set(shared) <= scored.keys() for scored in lines.values())
+        tasks = tuple(shared) if is_complete else shared_tasks(lines, shown.results.infos)
+        best_first = sorted(shown.means(tasks).values(), key=lambda row: -row.mean)
+        runs = [row for row in best_first if row.line in lines]
+        if runs:
+            published = tuple(row for row in best_first if row.source == "published")
+            found.append(_best_run(shown, protocol, tasks, runs, published))
     return tuple(found)
+
+
+def _best_run(
+    shown: ViewRows,
+    protocol: str,
+    tasks: tuple[str, ...],
+    runs: Sequence[Row],
+    published: tuple[Row, ...],
+) -> BestRun:
+    """The first of `runs`, means over the tasks, best first."""
+    best, *rivals = runs
+    scores = [shown.lines[best.line][task] for task in tasks]
+    judged = []
+    for row in scores:
+        baseline = shown.baseline.get(row.task)
+        if baseline is not None and not get_metric(row.metric).falls:
+            judged.append(row.mean > baseline.mean)
+    return BestRun(
+        name=best.name,
+        protocol=protocol,
+        tasks=tasks,
+        mean=best,
+        rivals=tuple(row.name for row in rivals),
+        published=published,
+        above=sum(judged),
+        judged=len(judged),
+        guessing=_is_guessing(shown.results, best.line, scores),
+    )
 
 
 def _is_guessing(results: Results, line: Line, rows: Sequence[Row]) -> bool:

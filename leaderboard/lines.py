@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from biobench.report.averages import suite_averages
@@ -21,6 +22,52 @@ Lines = Mapping[Line, Mapping[str, Row]]
 """Line -> task -> row."""
 
 
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """What a view shows. protocols: line -> under what its runs were made, in words; "" for full
+    runs on the shipped protocol and for published lines. baseline: the best one of each task.
+    """
+
+    results: Results
+    lines: Lines
+    protocols: Mapping[Line, str]
+    baseline: Mapping[str, Row]
+
+    def of_protocol(self, protocol: str) -> Lines:
+        """The lines under it."""
+        return {line: rows for line, rows in self.lines.items() if self.protocols[line] == protocol}
+
+    def means(self, tasks: Collection[str]) -> dict[Line, Row]:
+        """Line -> mean over the corpora of these tasks, of the lines that have them all on whole
+        test splits.
+        """
+        scored = []
+        for rows in self.lines.values():
+            scored += [row for task, row in rows.items() if task in tasks and not row.partial]
+        if len(tasks) == 1:
+            return {row.line: row for row in scored}
+        infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}
+        return {row.line: row for row in suite_averages(scored, infos)[0]}
+
+
+def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
+    """The rows of a view, line by line."""
+    lines: dict[Line, dict[str, Row]] = defaultdict(dict)
+    baseline: dict[str, Row] = {}
+    for row in rows:
+        if row.source not in NOT_MODELS:
+            lines[row.line][row.task] = row
+        elif row.source == "baseline":
+            best = baseline.get(row.task)
+            baseline[row.task] = row if best is None or row.mean > best.mean else best
+    protocols = dict.fromkeys(lines, "")
+    for group in results.groups:
+        if not group.departures.whole:
+            departures = replace(group.departures, weights="", submission="", unlike=())
+            protocols[group.line] = str(departures)
+    return ViewRows(results, dict(lines), protocols, baseline)
+
+
 def score(row: Row) -> str:
     """``70.1 ±0.4``: percent, with half the 95% interval where three seeds bear one."""
     words = f"{100 * row.mean:.1f}"
@@ -29,29 +76,6 @@ def score(row: Row) -> str:
     if row.failed:
         words += f" ({row.failed} failed)"
     return words
-
-
-def protocols(results: Results) -> dict[Line, str]:
-    """Line -> under what its runs were made, in words; "" for full runs on the shipped protocol."""
-    found = {}
-    for group in results.groups:
-        departures = replace(group.departures, weights="", submission="", unlike=())
-        found[group.line] = "" if group.departures.whole else str(departures)
-    return found
-
-
-def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict[Line, Row]:
-    """Line -> mean over the corpora of these tasks, of the lines that have them all on whole test
-    splits.
-    """
-    scored = []
-    for row in rows:
-        if row.task in tasks and not row.partial and row.source not in NOT_MODELS:
-            scored.append(row)
-    if len(tasks) == 1:
-        return {row.line: row for row in scored}
-    infos = {task: replace(results.infos[task], in_suite=True) for task in tasks}
-    return {row.line: row for row in suite_averages(scored, infos)[0]}
 
 
 def shared_tasks(lines: Mapping[Line, Collection[str]], order: Iterable[str]) -> tuple[str, ...]:

@@ -20,7 +20,15 @@ from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.stats import task_weights
 from leaderboard.best_runs import BestRun, best_runs
-from leaderboard.lines import NOT_MODELS, TESTABLE, Line, Lines, means, protocols, shared_tasks
+from leaderboard.lines import (
+    NOT_MODELS,
+    TESTABLE,
+    Line,
+    Lines,
+    ViewRows,
+    rows_of_view,
+    shared_tasks,
+)
 
 MOST_RANKED = 12
 """Models up to which the error rates of possible ranks were measured (docs/statistics.md)."""
@@ -150,27 +158,16 @@ def ranking(
     protocol: which runs are ranked; the full one where anybody has scores under it.
     average: of each task; published models have the tasks that were printed under it.
     """
-    rows = []
-    lines: dict[Line, dict[str, Row]] = defaultdict(dict)
-    baseline: dict[str, Row] = {}
-    for row in cells(results, average).rows:
-        if view_of(results.infos[row.task]) != view:
-            continue
-        if row.source not in NOT_MODELS:
-            rows.append(row)
-            lines[row.line][row.task] = row
-        elif row.source == "baseline":
-            best = baseline.setdefault(row.task, row)
-            baseline[row.task] = max(best, row, key=_mean)
-    protocol_of = dict.fromkeys(lines, "") | protocols(results)
+    infos = results.infos
+    in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
+    shown = rows_of_view(results, in_view)
     if protocol is None:
-        protocol = _common_protocol([protocol_of[line] for line in lines])
-    scored_tasks = {row.task for row in rows}
-    columns = tuple(info for task, info in results.infos.items() if task in scored_tasks)
-    eligible = {line: scored for line, scored in lines.items() if protocol_of[line] == protocol}
+        protocol = _common_protocol([shown.protocols[line] for line in shown.lines])
+    scored_tasks = set().union(*shown.lines.values())
     shared = tuple(task for task in tasks if task in scored_tasks)
     if not shared:
-        shared = _shared_of_suite(results, view, eligible)
+        shared = _shared_of_suite(results, view, shown.of_protocol(protocol))
+    columns = tuple(info for task, info in infos.items() if task in scored_tasks)
     # Publications print few tasks under another average; the runs here have each, and are judged on
     # the same tasks whatever the average.
     of_runs = shared
@@ -182,14 +179,10 @@ def ranking(
         protocol=protocol,
         columns=columns,
         shared=shared,
-        entries=_entries(results, rows, lines, protocol_of, protocol, columns, shared),
-        baseline=baseline,
-        best_runs=best_runs(results, rows, lines, protocol_of, of_runs, baseline),
+        entries=_entries(shown, protocol, shared),
+        baseline=shown.baseline,
+        best_runs=best_runs(shown, of_runs),
     )
-
-
-def _mean(row: Row) -> float:
-    return row.mean
 
 
 def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
@@ -207,57 +200,45 @@ def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str,
     return suite if suite and is_whole else shared_tasks(eligible, results.infos)
 
 
-def _entries(
-    results: Results,
-    rows: Sequence[Row],
-    lines: Lines,
-    protocol_of: Mapping[Line, str],
-    protocol: str,
-    columns: Sequence[TaskInfo],
-    shared: Sequence[str],
-) -> tuple[Entry, ...]:
+def _entries(shown: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
-    mean_of = means(results, rows, shared)
-    ranked = [line for line in lines if line in mean_of and protocol_of[line] == protocol]
+    mean_of = shown.means(shared)
+    ranked = [line for line in shown.of_protocol(protocol) if line in mean_of]
     ranked.sort(key=lambda line: -mean_of[line].mean)
-    unranked = [line for line in lines if line not in ranked]
-    unranked.sort(key=lambda line: (protocol_of[line], -len(lines[line]), line))
-    by_kind = _kind_means(results, rows, columns, shared)
-    marks = {group.line: group.mark for group in results.groups}
+    unranked = [line for line in shown.lines if line not in ranked]
+    unranked.sort(key=lambda line: (shown.protocols[line], -len(shown.lines[line]), line))
+    kinds: dict[Line, dict[str, Row]] = defaultdict(dict)
+    for kind, tasks in _tasks_by_kind(shown, shared).items():
+        for line, row in shown.means(tasks).items():
+            kinds[line][kind] = row
+    marks = {group.line: group.mark for group in shown.results.groups}
     entries = []
     for position, line in enumerate([*ranked, *unranked], 1):
         model, variant, source = line
-        kinds = {}
-        for kind, mean_of_line in by_kind.items():
-            if line in mean_of_line:
-                kinds[kind] = mean_of_line[line]
         entries.append(
             Entry(
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=protocol_of[line],
-                cells=lines[line],
+                protocol=shown.protocols[line],
+                cells=shown.lines[line],
                 mean=mean_of.get(line),
                 rank=position if position <= len(ranked) else None,
-                kinds=kinds,
+                kinds=kinds[line],
                 mark=marks.get(line, ""),
             )
         )
     return tuple(entries)
 
 
-def _kind_means(
-    results: Results, rows: Sequence[Row], columns: Sequence[TaskInfo], shared: Sequence[str]
-) -> dict[str, dict[Line, Row]]:
-    """Kind of task -> means over its shared tasks; empty where all are of one kind."""
+def _tasks_by_kind(shown: ViewRows, shared: Sequence[str]) -> dict[str, list[str]]:
+    """Kind of task -> its shared tasks; empty where all are of one kind."""
     tasks_of: dict[str, list[str]] = defaultdict(list)
-    for info in columns:
-        if info.id in shared and info.type in TASK_FAMILIES:
-            tasks_of[TASK_FAMILIES[info.type]].append(info.id)
-    if len(tasks_of) < 2:
-        return {}
-    return {kind: means(results, rows, tasks) for kind, tasks in tasks_of.items()}
+    for task in shared:
+        family = TASK_FAMILIES.get(shown.results.infos[task].type)
+        if family is not None:
+            tasks_of[family].append(task)
+    return dict(tasks_of) if len(tasks_of) > 1 else {}
 
 
 def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:

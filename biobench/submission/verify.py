@@ -249,7 +249,7 @@ def _problems(
         yield from _data_problems(record, file, data)
     stored, predictions = store.stored_predictions(record)
     yield from check_predictions(record, file, stored, predictions)
-    yield from _number_problems(record, file, stored, predictions)
+    yield from _number_problems(record, file, stored, len(predictions))
     gold = stored
     if data is not None:
         gold = within_window(data.test, record.windows.max_length)
@@ -278,20 +278,16 @@ def _data_problems(record: RunRecord, file: str, data: TaskData) -> Iterator[Che
 
 
 def _number_problems(
-    record: RunRecord,
-    file: str,
-    stored: Sequence[Document],
-    predictions: Sequence[Prediction],
+    record: RunRecord, file: str, stored: Sequence[Document], predictions: int
 ) -> Iterator[Check]:
-    """Documents that are missing or twice."""
-    task = record.task
+    """Documents that are missing or twice. predictions: their number."""
     if len({document.id for document in stored}) < len(stored):
         yield error("S02", file, "a document is there twice")
     # a needle run scores the lengths that its window holds, and no others
-    if len(stored) != task.test_documents and task.type != NEEDLE:
+    if len(stored) != record.task.test_documents and record.task.type != NEEDLE:
         yield error("D01", file, "the number of documents is not that of its gold")
-    if len(predictions) != len(stored):
-        yield error("S02", file, f"{len(stored) - len(predictions)} documents lack a prediction")
+    if predictions != len(stored):
+        yield error("S02", file, f"{len(stored) - predictions} documents lack a prediction")
 
 
 def _gold_problems(
@@ -323,8 +319,9 @@ def _score_problems(
     predictions: Sequence[Prediction],
 ) -> Iterator[Check]:
     """Scores and labels that the predictions do not give."""
-    labels = {span.label for d in gold for span in d.spans}
-    labels |= {label for d in gold for label in d.labels}
+    labels: set[str] = set()
+    for document in gold:
+        labels.update(document.labels, (span.label for span in document.spans))
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
         yield error("D01", file, "the labels with gold are not those of its gold")
     recomputed = scored(record, gold, predictions)
@@ -333,14 +330,13 @@ def _score_problems(
     expected = {record.task.primary, record.task.paper, *record.scores}
     if has_f1(record.task.type):
         expected.update(metric.name for metric in F1_AVERAGES)
-    comparable = {n: v for n, v in recomputed.scores.items() if n in expected}
+    comparable = {name: recomputed.scores[name] for name in expected & recomputed.scores.keys()}
     if names := differing(record.scores, comparable):
         yield error("S01", file, f"the predictions do not give the claimed {', '.join(names[:5])}")
-    claimed, computed = record.per_label, recomputed.per_label
-    if claimed.keys() != computed.keys() or any(
-        differing(row, computed[label]) for label, row in claimed.items()
-    ):
-        yield error("S03", file, "the predictions do not give the numbers of its labels")
+    for label in record.per_label.keys() | recomputed.per_label.keys():
+        claimed, computed = record.per_label.get(label), recomputed.per_label.get(label)
+        if claimed is None or computed is None or differing(claimed, computed):
+            yield error("S03", file, "the predictions do not give the numbers of its labels")
 
 
 def _slice_problems(
@@ -366,11 +362,8 @@ def _slice_problems(
     computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
     for name, claimed in record.slices.items():
         recomputed = computed.get(name)
-        if (
-            recomputed is None
-            or recomputed.gold != claimed.gold
-            or differing(claimed.scores, recomputed.scores)
-        ):
+        is_same = recomputed is not None and recomputed.gold == claimed.gold
+        if recomputed is None or not is_same or differing(claimed.scores, recomputed.scores):
             yield error("S04", file, f"the predictions do not give the scores on {name[:40]}")
 
 
