@@ -80,6 +80,15 @@ def test_protocols_never_share_a_ranking(tmp_path):
     assert {b.protocol: b.name for b in one.best_runs}[""] == "full"
 
 
+def test_a_ready_made_row_is_ranked_under_its_own_protocol(tmp_path):
+    stored(tmp_path, models="a")
+    for task in TASKS:
+        compare_make.save(tmp_path, "ready", task, 0, 0.7, origin="checkpoint", track="ready")
+    for protocol, ranked in (("", "a"), ("ready-made", "ready")):
+        one = ranking(load(tmp_path), "en", TASKS, protocol)
+        assert [e.name for e in one.entries if e.rank and e.is_run] == [ranked]
+
+
 def test_the_sentence_counts_published_models_and_baselines(tmp_path):
     save_runs(tmp_path, "tiny", "gad", {42: 0.77, 43: 0.771, 44: 0.769})
     play(tmp_path, "gad", 0.3)
