@@ -120,7 +120,7 @@ def _show_tables(
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What a reader chose. tasks: those that are ranked over, none for all; protocol: None for the
-    full one where anybody has it; sources: none for all; words: of the search.
+    full one where anybody has it; words: of the search.
     """
 
     views: tuple[str, ...]
@@ -129,15 +129,12 @@ class Choices:
     average: AverageName
     sort: str
     most_parameters: int | None
-    sources: tuple[str, ...]
     words: tuple[str, ...]
 
     def hides(self, entry: Entry) -> bool:
-        """Whether size, name or source leave an entry out."""
+        """Whether size or name leave an entry out."""
         size = entry.known_parameters
         if self.most_parameters is not None and (size is None or size >= self.most_parameters):
-            return True
-        if self.sources and entry.source not in self.sources:
             return True
         return not all(word in entry.name.casefold() for word in self.words)
 
@@ -156,7 +153,7 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
             label_visibility="collapsed",
         )
         size = page.choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
-        columns = [i for i, info in loaded.infos.items() if view_of(info) in chosen_views]
+        columns = _tasks_of(chosen_views, loaded)
         by = ["mean", *dict.fromkeys(TASK_FAMILIES.values()), *columns, "parameters", "name"]
         shown_as = {"mean": "sort by mean"}
         sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
@@ -166,8 +163,6 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
                 "Rank over these tasks", columns, "tasks", placeholder="all of the suite"
             )
             protocol = _choose_protocol(loaded, chosen_views, average)
-            every = ["published", "run", "submitted", "external", "frozen"]
-            sources = page.choose_several("Show only", every, "sources")
     return Choices(
         views=chosen_views,
         tasks=tuple(tasks),
@@ -175,7 +170,6 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
         average=average,
         sort=sort,
         most_parameters=SIZES[size],
-        sources=tuple(sources),
         words=tuple(search.casefold().split()),
     )
 
@@ -225,11 +219,15 @@ def without_small_runs(ranking: Ranking) -> Ranking:
     """Without the runs under the small protocol, unless it is the one that is ranked."""
     if SMALL_PROTOCOL in ranking.protocol:
         return ranking
-    entries = tuple(e for e in ranking.entries if SMALL_PROTOCOL not in e.protocol)
-    tasks_left = set(ranking.shared).union(*(entry.cells for entry in entries))
+    entries = []
+    tasks_left = set(ranking.shared)
+    for entry in ranking.entries:
+        if SMALL_PROTOCOL not in entry.protocol:
+            entries.append(entry)
+            tasks_left |= entry.cells.keys()
     return replace(
         ranking,
-        entries=entries,
+        entries=tuple(entries),
         columns=tuple(info for info in ranking.columns if info.id in tasks_left),
         best_runs=tuple(b for b in ranking.best_runs if SMALL_PROTOCOL not in b.protocol),
     )
@@ -261,8 +259,16 @@ def _about(rankings: Sequence[Ranking], average: AverageName, hidden_lines: int)
 
 def _report(choices: Choices, loaded: Results) -> Report:
     """The table of `biobench report` over the tasks on show."""
-    tasks = [task for task, info in loaded.infos.items() if view_of(info) in choices.views]
-    return build(loaded, choices.average, tasks=tasks)
+    return build(loaded, choices.average, tasks=_tasks_of(choices.views, loaded))
+
+
+def _tasks_of(chosen_views: Sequence[str], loaded: Results) -> list[str]:
+    """Ids of the tasks that some views show."""
+    tasks = []
+    for task, info in loaded.infos.items():
+        if view_of(info) in chosen_views:
+            tasks.append(task)
+    return tasks
 
 
 def _notes(choices: Choices, loaded: Results) -> list[str]:

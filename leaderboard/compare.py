@@ -32,7 +32,7 @@ def show() -> None:
     loaded = page.results()
     ran = {line_name(group.model, group.variant) for group in loaded.groups}
     printed = {line_name(value.model, value.variant) for value in loaded.published}
-    names = sorted(ran, key=str.casefold) + sorted(printed - ran, key=str.casefold)
+    names = sorted(ran | printed, key=lambda name: (name not in ran, name.casefold()))
     models_row = st.container()
     wide, narrow = st.columns((7, 3))
     with narrow:
@@ -95,7 +95,8 @@ def shown_comparison(comparison: Comparison) -> ShownComparison:
     pairs = []
     for pair in comparison.pairs:
         outcomes = f"Wins {pair.wins}, ties {pair.ties}, losses {pair.losses}."
-        rows = [_row(line) for line in sorted(pair.tasks, key=lambda line: -line.difference)]
+        tasks = sorted(pair.tasks, key=lambda line: -line.difference)
+        rows = [_row(line) for line in tasks]
         pairs.append((pair.first, pair.second, outcomes, rows))
     return ShownComparison(
         models=comparison.models,

@@ -56,7 +56,6 @@ def show() -> None:
     if groups:
         _card(groups)
         _ledger(groups)
-        _seeds([row for _, model_entry in chosen for row in model_entry.cells.values()])
         _needles(groups)
     else:
         _publication(entry, loaded)
@@ -121,19 +120,6 @@ def _field(ranking: Ranking, entry: Entry) -> None:
 
 def _dot(task: str, model: str, row: Row) -> dict[str, object]:
     return {"task": task, "name": plain(model), "score": 100 * row.mean}
-
-
-def _seeds(rows: Sequence[Row]) -> None:
-    points, dots = [], []
-    for row in rows:
-        points.append(charts.mean_point("task", plain(row.task), row, "mean"))
-        dots += charts.seed_dots("task", plain(row.task), row)
-    if not dots:
-        return
-    with st.expander("Seed by seed"):
-        chart = charts.scores(points, "task", behind=dots, ink=page.ink())
-        page.draw(chart, "Score of every seed, with means and intervals")
-        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
 
 
 def _needles(groups: Sequence[RunGroup]) -> None:

@@ -142,10 +142,11 @@ def literal(words: str) -> str:
     Escapes alone do not do: bare addresses become links, and `:material/...:` an icon, after
     Markdown is read. A sign that is not seen breaks them.
     """
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#&" else c for c in words)
-    return _JOINED.sub("\\g<0>\u200b", escaped)
+    return _JOINED.sub("\\g<0>\u200b", _SIGN.sub(r"\\\g<0>", words))
 
 
+_SIGN = re.compile(r"[\\`*_\[\]<>|~$:#&]")
+"""What Markdown may take for markup."""
 _JOINED = re.compile(r"www(?=\.)|:(?=\S)|@", re.IGNORECASE)
 """Where a bare address, an e-mail address or a directive begins."""
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?(/[A-Za-z0-9./_~%?=&+#,@-]*)?")

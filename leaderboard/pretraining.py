@@ -127,25 +127,23 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
 
 def _cka(trained: Pretraining) -> None:
     st.header("Divergence of representations (1 − CKA)", anchor=False)
-    names = {a.name: a for a in trained.analyses}
-    analysis_column, estimator_column = st.columns(2)
-    with analysis_column:
-        chosen = names[choose("Analysis", list(names), "analysis")]
-    present = sorted({line["estimator"] for line in chosen.data["lines"]}, reverse=True)
-    if not present:
+    analyses = {analysis.name: analysis for analysis in trained.analyses}
+    chosen = analyses[choose("Analysis", list(analyses), "analysis")]
+    estimators = {line["estimator"] for line in chosen.data["lines"]}
+    if not estimators:
         st.info("This analysis holds no layers.")
         return
-    with estimator_column:
-        estimator = choose("Estimator", present, "estimator")
+    # the debiased one where it was computed
+    estimator = max(estimators)
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
     draw(
         cka_chart(chosen.data, estimator=estimator),
-        "Divergence of representations by layer",
+        f"Divergence of representations by layer, {estimator} estimator",
         width="content",
     )
     st.caption(
-        "Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the "
-        "training seed alone."
+        f"The {estimator} estimator. Bars: 95% jackknife intervals over texts. Seed noise: two "
+        "runs that differ by the training seed alone."
     )
 
 

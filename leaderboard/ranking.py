@@ -118,9 +118,12 @@ class Ranking:
         """Mean of the best baselines over the shared tasks; None where one of them has none."""
         if not self.shared or not set(self.shared) <= set(self.baseline):
             return None
-        corpus = {info.id: info.corpus for info in self.columns}
-        weights = task_weights([corpus[task] for task in self.shared])
-        return float(weights @ [self.baseline[task].mean for task in self.shared])
+        corpora, means = [], []
+        for info in self.columns:
+            if info.id in self.shared:
+                corpora.append(info.corpus)
+                means.append(self.baseline[info.id].mean)
+        return float(task_weights(corpora) @ means)
 
 
 def view_of(info: TaskInfo) -> str:
@@ -195,9 +198,14 @@ def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
 
 def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str, ...]:
     """All tasks of the suite where some line has them all, else those that most lines share."""
-    suite = tuple(i.id for i in results.infos.values() if i.in_suite and i.suite == view)
+    suite = []
+    for task, info in results.infos.items():
+        if info.in_suite and info.suite == view:
+            suite.append(task)
     is_whole = any(set(suite) <= scored.keys() for scored in eligible.values())
-    return suite if suite and is_whole else shared_tasks(eligible, results.infos)
+    if suite and is_whole:
+        return tuple(suite)
+    return shared_tasks(eligible, results.infos)
 
 
 def _entries(shown: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
@@ -247,8 +255,10 @@ def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
     Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
     `MOST_RANKED`, and where they cannot be compared.
     """
-    ranked = [e for e in view_ranking.entries if e.rank is not None and e.source in TESTABLE]
-    names = [entry.name for entry in ranked]
+    names = []
+    for entry in view_ranking.entries:
+        if entry.rank is not None and entry.source in TESTABLE:
+            names.append(entry.name)
     # of two lines with one name `compare` knows one
     if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}

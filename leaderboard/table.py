@@ -161,11 +161,16 @@ def show_ranking(
             return
         tasks = _ordered_tasks(ranking)
         lines = _table_lines(ranking, rows, tasks, possible)
-        shade_of = {True: HERE, False: ""}
+        shades = []
+        for entry in rows:
+            if entry is None:
+                shades.append(LINE)
+            else:
+                shades.append(HERE if entry.is_run else "")
         picked = page.show_table(
             lines,
             config=column_config(lines, tasks, ranking.average),
-            shades=[LINE if entry is None else shade_of[entry.is_run] for entry in rows],
+            shades=shades,
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
             on_select="rerun",
@@ -197,12 +202,11 @@ def _kind_columns(ranking: Ranking) -> list[str]:
     for info in ranking.columns:
         if info.id in ranking.shared and info.type in TASK_FAMILIES:
             times[TASK_FAMILIES[info.type]] += 1
-    shown_kinds = {kind for entry in ranking.entries for kind in entry.kinds}
-    return [
-        kind
-        for kind in dict.fromkeys(TASK_FAMILIES.values())
-        if kind in shown_kinds and times[kind] > 1
-    ]
+    shown_kinds: set[str] = set()
+    for entry in ranking.entries:
+        shown_kinds |= entry.kinds.keys()
+    kinds = dict.fromkeys(TASK_FAMILIES.values())
+    return [kind for kind in kinds if kind in shown_kinds and times[kind] > 1]
 
 
 def _table_lines(

@@ -47,7 +47,10 @@ def show() -> None:
     if groups:
         with st.expander("Labels", expanded=True):
             _show_labels(groups)
-    readings = {f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as}
+    readings = set()
+    for value in loaded.published:
+        if value.task == info.published_as:
+            readings.add(f"{value.caption} {value.reading}")
     page.show_notes("Published numbers", sorted(readings))
     page.show_notes("Notes", build(loaded, "paper", tasks=[task]).notes)
 
@@ -55,13 +58,16 @@ def show() -> None:
 def _listed_tasks(loaded: Results) -> list[str]:
     """Tasks with runs here, then those with published values, then the rest of the suites."""
     ran = {group.task for group in loaded.groups}
-    published = {value.task for value in loaded.published}
-    tasks = [task for task, info in loaded.infos.items() if info.in_suite or task in ran]
-
-    def position(task: str) -> tuple[bool, bool]:
-        return task not in ran, loaded.infos[task].published_as not in published
-
-    return sorted(tasks, key=position)
+    printed = {value.task for value in loaded.published}
+    run_here, published, others = [], [], []
+    for task, info in loaded.infos.items():
+        if task in ran:
+            run_here.append(task)
+        elif info.in_suite and info.published_as in printed:
+            published.append(task)
+        elif info.in_suite:
+            others.append(task)
+    return run_here + published + others
 
 
 def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> None:

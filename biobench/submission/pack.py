@@ -84,15 +84,11 @@ def submit(
         for group in groups:
             for record in group.records:
                 Store(aside).copy(source, record)
-        files = tuple(
-            SubmittedFile(
-                path=path.relative_to(aside).as_posix(),
-                size=path.stat().st_size,
-                sha256=file_hash(path),
-            )
-            for path in packed_files(aside)
-        )
-        write_record(aside / MANIFEST, manifest.model_copy(update={"files": files}))
+        files = []
+        for path in packed_files(aside):
+            name, size = path.relative_to(aside).as_posix(), path.stat().st_size
+            files.append(SubmittedFile(path=name, size=size, sha256=file_hash(path)))
+        write_record(aside / MANIFEST, manifest.model_copy(update={"files": tuple(files)}))
     return folder
 
 

@@ -144,8 +144,12 @@ def _are_possible(scores: dict[str, float]) -> bool:
 
 def differing(claimed: dict[str, float], computed: dict[str, float]) -> list[str]:
     """Names whose numbers are not the same in both, or are in one alone."""
-    names, none = sorted(claimed.keys() | computed.keys()), math.inf
-    return [n for n in names if not abs(claimed.get(n, none) - computed.get(n, -none)) <= TOLERANCE]
+    names = []
+    for name in sorted(claimed.keys() | computed.keys()):
+        distance = abs(claimed.get(name, math.inf) - computed.get(name, -math.inf))
+        if not distance <= TOLERANCE:  # NaN is none either
+            names.append(name)
+    return names
 
 
 def _keys(record: RunRecord) -> set[str]:

@@ -236,9 +236,12 @@ def check_run(
 
 def within_window(documents: Sequence[Document], window: int) -> list[Document]:
     """All documents but needle examples of whole tokens that are longer than the window."""
-    return [
-        d for d in documents if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)
-    ]
+    within = []
+    for document in documents:
+        plan = document.plan
+        if plan is None or plan.fit != "tokens" or plan.length <= window:
+            within.append(document)
+    return within
 
 
 def _problems(

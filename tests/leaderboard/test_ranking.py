@@ -86,7 +86,7 @@ def test_a_ready_made_row_is_ranked_under_its_own_protocol(tmp_path):
         compare_make.save(tmp_path, "ready", task, 0, 0.7, origin="checkpoint", track="ready")
     for protocol, ranked in (("", "a"), ("ready-made", "ready")):
         one = ranking(load(tmp_path), "en", TASKS, protocol)
-        assert [e.name for e in one.entries if e.rank and e.is_run] == [ranked]
+        assert [e.model for e in one.entries if e.rank and e.is_run] == [ranked]
 
 
 def test_the_sentence_counts_published_models_and_baselines(tmp_path):

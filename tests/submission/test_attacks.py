@@ -598,5 +598,5 @@ def test_means_are_compared_with_the_best_other_model_of_the_same_conditions(min
 
     rivals = [run(0.6, "b"), run(0.55, "c"), run(0.9, "d", "frozen"), run(0.9, "e", task="else")]
     others = [Brief.of(rival) for rival in [*rivals, run(0.9)]]
-    assert bool(leading(map(run, mine), others)) == waits
+    assert bool(leading([run(score) for score in mine], others)) == waits
     assert leading([run(0.8, track="tuned")], others) == [], "where none ran so, under any"
