@@ -5,7 +5,7 @@ maintainer makes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from statistics import fmean
 from typing import NamedTuple
@@ -84,22 +84,10 @@ def _by_model(runs: Iterable[Brief]) -> list[list[Brief]]:
 
 def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
     """What these runs would lead on their task, in words; empty where nothing."""
-    for metric in dict.fromkeys((runs[0].task.paper, runs[0].task.primary, "micro_f1")):
+    of_task = runs[0].task
+    for metric in dict.fromkeys((of_task.paper, of_task.primary, "micro_f1")):
         mean = _mean(runs, metric)
-        if mean == -inf:
-            continue
-        passed = []
-        published = _published(task, metric)
-        if mean > published:
-            passed.append(f"lies above the best published ({100 * published:.2f})")
-        if rivals is not None:
-            best = max((_mean(rival, metric) for rival in rivals), default=-inf)
-            if best == -inf:
-                passed.append("is the first on this task")
-            elif mean > best:
-                passed.append(f"lies above every other model ({100 * best:.2f})")
-        if mean >= _possible(runs, metric) - NEAR_ORACLE:
-            passed.append("is within a point of what is possible")
+        passed = list(_passed(task, runs, rivals, metric)) if mean > -inf else []
         if passed:
             number = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds"
             macro = _mean(runs, "macro_f1")
@@ -107,6 +95,26 @@ def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]]
                 number += f" (macro_f1 {100 * macro:.2f})"
             return f"{number} {' and '.join(passed)}"
     return ""
+
+
+def _passed(
+    task: str,
+    runs: Sequence[RunRecord],
+    rivals: Sequence[Sequence[Brief]] | None,
+    metric: str,
+) -> Iterator[str]:
+    """What a mean passes, in words."""
+    mean, published = _mean(runs, metric), _published(task, metric)
+    if mean > published:
+        yield f"lies above the best published ({100 * published:.2f})"
+    if rivals is not None:
+        best = max((_mean(rival, metric) for rival in rivals), default=-inf)
+        if best == -inf:
+            yield "is the first on this task"
+        elif mean > best:
+            yield f"lies above every other model ({100 * best:.2f})"
+    if mean >= _possible(runs, metric) - NEAR_ORACLE:
+        yield "is within a point of what is possible"
 
 
 def _possible(runs: Sequence[RunRecord], metric: str) -> float:
