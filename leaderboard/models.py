@@ -170,8 +170,12 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
         "peak memory, GB": None,
         "documents cut": row.truncated_documents,
         "gold lost": row.lost_gold,
-        "in its training text": "test documents" if marked(row.contamination) else None,
+        "remark": None,
     }
+    if row.guessing:
+        cells |= {"behind the best": None, "remark": "not above guessing"}
+    elif marked(row.contamination):
+        cells["remark"] = "test documents in its training text"
     if task in ranking.baseline:
         baseline = ranking.baseline[task]
         cells["best baseline"] = _named_score(baseline.model, baseline.mean)

@@ -155,11 +155,12 @@ def _studies(studies: Sequence[StudyTable]) -> None:
         return
     st.header("Studies here", anchor=False)
     ordered = with_replications(studies)
-    differences = []
+    differences, questions = [], []
     for study in ordered:
         differences += _forest_rows(study)
-        outcomes = "".join(f" {sentence}" for sentence in replication_sentences(study, studies))
-        st.markdown(f"- {literal(study.title + '.' + outcomes)}")
+        sentences = [f"{study.title}.", *replication_sentences(study, studies)]
+        questions.append(f"- {literal(' '.join(sentences))}")
+    st.markdown("\n".join(questions))
     if differences:
         draw(
             charts.differences(differences, "arm", ink()),

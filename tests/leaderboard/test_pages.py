@@ -150,6 +150,16 @@ def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch
     )
 
 
+def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
+    app = open_app(monkeypatch, stores["shipped"], "models", model="all-MiniLM-L6-v2")
+    assert "not above guessing, left out: pubmedqa" in texts(app)
+    shown = {metric.label: metric.value for metric in app.metric}
+    assert shown["English, other tasks, not ranked"] == "0 of 1 tasks"
+    (guessed,) = (f.value for f in app.dataframe if "remark" in f.value.columns)
+    assert guessed["remark"].tolist() == ["not above guessing"]
+    assert "behind the best" not in guessed.columns
+
+
 def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "models", model="<b>gone</b>")
     assert "<b>gone</b>" in texts(app)
