@@ -16,6 +16,7 @@ from leaderboard.columns import LAST, Cells, column_config
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
 
 BASELINE = "best baseline without a model"
+FIRST_CARDS = 20
 ROW = 27
 """Pixels of a row: nineteen published models stand on one screen."""
 FEW = 3
@@ -270,11 +271,17 @@ def _protocol_words(protocol: str) -> str:
 
 
 def show_cards(ranking: Ranking, hidden: Hidden, sort: str) -> None:
-    """The same rows for a narrow screen."""
+    """The same rows for a narrow screen, the first twenty at first."""
     names = shown_names(ranking.entries)
     st.markdown(f"**{page.literal(ranking.title)}** {_caption(ranking)}")
-    cards = [_card(ranking, entry, names) for entry in rows_of(ranking, hidden, sort)]
+    rows, key = rows_of(ranking, hidden, sort), f"cards_{ranking.view}"
+    count = int(st.session_state.get(key, FIRST_CARDS))
+    cards = [_card(ranking, entry, names) for entry in rows[:count]]
     page.show_cards(cards, ranking.title)
+    label = f"{count} of {len(rows)}, show more"
+    if count < len(rows) and st.button(label, key=f"more_{ranking.view}"):
+        st.session_state[key] = count + FIRST_CARDS
+        st.rerun()
 
 
 def _card(ranking: Ranking, entry: Entry | None, names: Mapping[str, str]) -> str:

@@ -7,11 +7,11 @@ to 0 and 1, or none) may say the same, and are compared by their weights alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from biobench.core.files import sha256_of
 from biobench.errors import StoreError
@@ -23,27 +23,22 @@ from biobench.store import Brief, Store
 from biobench.submission.checks import Check, error
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What one run answers. digest: of all its predictions; empty where equal ones say nothing."""
+@dataclass(frozen=True)
+class StoredRun:
+    """A run of a results folder. place: the part of the folder that holds it, in words; empty for
+    the submission itself.
+    """
 
     brief: Brief
-    digest: str
+    store: Store
+    place: str = ""
 
     @property
     def where(self) -> str:
         """Its predictions, in the folder of its results."""
         return f"runs/{self.brief.task}/{self.brief.key}.parquet"
 
-
-class EarlierRun(NamedTuple):
-    """A run of a results folder. place: the part of the folder that holds it, in words."""
-
-    brief: Brief
-    store: Store
-    place: str
-
-    @property
+    @cached_property
     def digest(self) -> str:
         """Of its predictions; empty where they cannot be read, which is no fault of others."""
         with suppress(StoreError):
@@ -53,7 +48,7 @@ class EarlierRun(NamedTuple):
         return ""
 
 
-def earlier_runs(results: Path, without: Path, tasks: Collection[str]) -> list[EarlierRun]:
+def earlier_runs(results: Path, without: Path, tasks: Collection[str]) -> list[StoredRun]:
     """The full runs of a results folder on some tasks, without those of one submission.
 
     without: the submission's folder.
@@ -65,7 +60,7 @@ def earlier_runs(results: Path, without: Path, tasks: Collection[str]) -> list[E
         place = "the results" if source == "run" else plain(store.root.name)
         for brief in store.briefs()[0]:
             if brief.task in tasks and brief.limit is None:
-                runs.append(EarlierRun(brief, store, place))
+                runs.append(StoredRun(brief, store, place))
     return runs
 
 
@@ -83,39 +78,34 @@ def digest_of(type: str, predictions: Sequence[Prediction]) -> str:
     return sha256_of(repr(rows).encode("utf-8", "surrogatepass")) if is_telling else ""
 
 
-def check_copies(runs: Sequence[Answers], earlier: Sequence[EarlierRun]) -> list[Check]:
+def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> list[Check]:
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before."""
     checks = []
     for number, run in enumerate(runs):
-        checks += list(_copied(run, runs[:number], earlier))[:1]
+        findings = (_copied(run, original) for original in (*runs[:number], *earlier))
+        checks += list(filter(None, findings))[:1]
     return checks
 
 
-def _copied(
-    run: Answers, others: Sequence[Answers], earlier: Sequence[EarlierRun]
-) -> Iterator[Check]:
-    """What a run has of the other seeds, then of the earlier runs on its data."""
-    brief = run.brief
-    for other in others:
-        if run.digest and run.digest == other.digest:
-            yield error("P02", run.where, f"has the predictions of seed {other.brief.seed}")
-    for original in earlier:
-        theirs = original.brief
-        if (brief.task, brief.data) != (theirs.task, theirs.data):
-            continue
-        named = f"{theirs.model[:80]}, seed {theirs.seed}, in {original.place}"
-        if brief.weights == theirs.weights and brief.model != theirs.model:
-            message = f"has the weights, under another name, of {named}"
-            yield Check("P02", "person", run.where, message)
-        # the run itself may be sent again, or in another precision
-        is_itself = (brief.model, brief.seed) == (theirs.model, theirs.seed)
-        if is_itself or not _same_score(brief, theirs):
-            continue
-        if run.digest and run.digest == original.digest:
-            yield error("P02", run.where, f"has the predictions of {named}")
+def _copied(run: StoredRun, original: StoredRun) -> Check | None:
+    """What a run has of another on its data."""
+    brief, theirs = run.brief, original.brief
+    if (brief.task, brief.data) != (theirs.task, theirs.data):
+        return None
+    named = f"seed {theirs.seed}"
+    if original.place:
+        named = f"{theirs.model[:80]}, {named}, in {original.place}"
+    if brief.weights == theirs.weights and brief.model != theirs.model:
+        message = f"has the weights, under another name, of {named}"
+        return Check("P02", "person", run.where, message)
+    # the run itself may be sent again, or in another precision; others are read where they may be
+    # the same
+    is_itself = (brief.model, brief.seed) == (theirs.model, theirs.seed)
+    if not is_itself and _have_same_score(brief, theirs) and run.digest == original.digest != "":
+        return error("P02", run.where, f"has the predictions of {named}")
+    return None
 
 
-def _same_score(brief: Brief, other: Brief) -> bool:
-    """Whether two runs can have the same predictions, which are read only then."""
+def _have_same_score(brief: Brief, other: Brief) -> bool:
     scores = [run.scores.get(brief.paper, math.nan) for run in (brief, other)]
     return math.isclose(*scores, abs_tol=1e-9)

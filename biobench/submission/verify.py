@@ -5,7 +5,6 @@ would lead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,7 @@ from biobench.store.statements import Draw, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
 from biobench.submission.content import check_predictions
-from biobench.submission.duplicates import (
-    Answers,
-    EarlierRun,
-    check_copies,
-    digest_of,
-    earlier_runs,
-)
+from biobench.submission.duplicates import StoredRun, check_copies, earlier_runs
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
@@ -59,31 +52,31 @@ def examine(
         checks += of_manifest
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
-    submitted = read_records(folder, manifest.model)
-    checks += submitted.checks
-    if not submitted.records and not is_refused(checks):
+    store = Store(folder)
+    records, of_records = read_records(store, manifest.model)
+    checks += of_records
+    if not records and not is_refused(checks):
         checks.append(error("R01", "runs", "holds no record"))
-    scored_again = score_again(submitted, data_dir)
-    checks += scored_again.checks
+    contradicted = {check.where for check in checks if check.grade == "error"}
+    sound = [record for record in records if _file_of(record) not in contradicted]
+    rescored, of_predictions = score_again(store, sound, data_dir)
+    checks += of_predictions
     earlier, statement = None, None
     if against is not None:
-        tasks = {record.task.id for record in submitted.records}
-        earlier = earlier_runs(Path(against), folder, tasks)
+        earlier = earlier_runs(Path(against), folder, {record.task.id for record in records})
         try:
             statement = statement_on(folder, Path(against))
         except StoreError as problem:
             checks.append(Check("W03", "warning", "statements", problem.what))
-    checks += check_copies(scored_again.answers, earlier or [])
+    runs = [StoredRun(Brief.of(record), store) for record in sound]
+    checks += check_copies(runs, earlier or [])
     # what another repository says of its own draws proves nothing here
     draws = () if statement is None or statement.foreign is not None else statement.draws
     checks += _denied(draws)
-    leads = _unproved_leads(submitted.records, earlier, draws)
+    leads = _unproved_leads(records, earlier, draws)
     checks += leads
-    checks += _together(submitted.records)
-    states = []
-    for record in submitted.records:
-        is_rescored = record.key in scored_again.keys
-        states.append(_state_of(record, checks, rescored=is_rescored))
+    checks += _together(records)
+    states = [_state_of(record, checks, rescored=record.key in rescored) for record in records]
     return Verification(
         folder=str(folder),
         model=plain(manifest.model),
@@ -93,58 +86,42 @@ def examine(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SubmittedRuns:
-    """The records of a submission, in order. sound: keys of those in which nothing contradicts
-    itself. checks: what was found in them.
-    """
-
-    store: Store
-    records: list[RunRecord]
-    sound: set[str]
-    checks: list[Check]
+def _file_of(record: RunRecord, kind: str = "json") -> str:
+    """The record's file, or that of its predictions, in the submission's folder."""
+    return f"runs/{record.task.id}/{record.key}.{kind}"
 
 
-def read_records(folder: Path, model: str) -> SubmittedRuns:
-    """Every record that can be read, held against the spec that it names.
+def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]]:
+    """Every record that can be read, in order, held against the spec that it names.
 
     model: its name in the manifest.
     """
-    runs = SubmittedRuns(Store(folder), [], set(), [])
-    for path in sorted(folder.glob("runs/*/*.json")):
+    records: list[RunRecord] = []
+    checks: list[Check] = []
+    for path in sorted(store.root.glob("runs/*/*.json")):
         try:
-            record = runs.store.get(path.parent.name, path.stem)
+            record = store.get(path.parent.name, path.stem)
         except StoreError as problem:
-            file = path.relative_to(folder).as_posix()
-            runs.checks.append(error("R01", file, problem.what))
+            file = path.relative_to(store.root).as_posix()
+            checks.append(error("R01", file, problem.what))
             continue
-        if record is None:
-            continue
-        of_run = check_record(record, model)
-        runs.checks.extend(of_run)
-        runs.records.append(record)
-        if not is_refused(of_run):
-            runs.sound.add(record.key)
-    runs.records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
-    return runs
+        if record is not None:
+            checks += check_record(record, model)
+            records.append(record)
+    records.sort(key=lambda record: (record.task.id, record.model.id, record.seed, record.key))
+    return records, checks
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredAgain:
-    """What the predictions of sound records give. keys: of the runs that were scored on the data,
-    with the claimed result. answers: what each run answered, for the search of copies.
+def score_again(
+    store: Store, records: Sequence[RunRecord], data_dir: str | Path | None
+) -> tuple[set[str], list[Check]]:
+    """Every sound run scored on the data where it is at hand, else on the gold in its own file.
+
+    Gives the keys of those that were scored on the data with the claimed result, and findings.
     """
-
-    keys: set[str]
-    answers: list[Answers]
-    checks: list[Check]
-
-
-def score_again(submitted: SubmittedRuns, data_dir: str | Path | None) -> ScoredAgain:
-    """Every sound run, on the data where it is at hand, else on the gold in its own file."""
-    again = ScoredAgain(set(), [], [])
-    sound = [record for record in submitted.records if record.key in submitted.sound]
-    for task, runs in groupby(sound, key=lambda record: record.task.id):
+    rescored: set[str] = set()
+    checks: list[Check] = []
+    for task, runs in groupby(records, key=lambda record: record.task.id):
         folds, missing = _folds(task, data_dir)
         for record in runs:
             fold = 0 if record.resampling is None else record.resampling.fold
@@ -152,14 +129,14 @@ def score_again(submitted: SubmittedRuns, data_dir: str | Path | None) -> Scored
             if data is not None and data.source != record.task.source:
                 missing = f"it is of source {data.source}, the runs are of {record.task.source}"
                 data = None
-            problems = check_run(submitted.store, record, data, again.answers)
-            again.checks.extend(problems)
+            problems = check_run(store, record, data)
+            checks += problems
             if data is not None and not problems:
-                again.keys.add(record.key)
+                rescored.add(record.key)
         if missing:
             message = f"not scored again, the data is not available: {missing}"
-            again.checks.append(Check("D03", "warning", f"runs/{task}", message))
-    return again
+            checks.append(Check("D03", "warning", f"runs/{task}", message))
+    return rescored, checks
 
 
 def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]:
@@ -183,7 +160,7 @@ def _denied(draws: Sequence[Draw]) -> Iterator[Check]:
 
 
 def _unproved_leads(
-    records: Sequence[RunRecord], earlier: Sequence[EarlierRun] | None, draws: Sequence[Draw]
+    records: Sequence[RunRecord], earlier: Sequence[StoredRun] | None, draws: Sequence[Draw]
 ) -> list[Check]:
     """W01: what would lead without an agreeing draw of a maintainer."""
     proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
@@ -201,7 +178,7 @@ def _unproved_leads(
 def _state_of(record: RunRecord, checks: Sequence[Check], *, rescored: bool) -> RunState:
     """How far a run is proved, by the findings on its task and on its files."""
     task, key = record.task.id, record.key
-    files = (f"runs/{task}", f"runs/{task}/{key}.json", f"runs/{task}/{key}.parquet")
+    files = (f"runs/{task}", _file_of(record), _file_of(record, "parquet"))
     grades = {check.grade for check in checks if check.where in files}
     state: State = "verified" if rescored else "consistent"
     if "person" in grades:
@@ -218,18 +195,15 @@ def _printable(check: Check) -> Check:
     return check._replace(where=plain(check.where), what=words(check.what, plain))
 
 
-def check_run(
-    store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]
-) -> list[Check]:
-    """The first D, P, R07 or S finding in a run's predictions; what they answer is added to
-    `answers`.
+def check_run(store: Store, record: RunRecord, data: TaskData | None) -> list[Check]:
+    """The first D, P, R07 or S finding in a run's predictions.
 
     data: of the run's task and source; None where it is not available, so that the file's own gold
     counts.
     """
-    file = f"runs/{record.task.id}/{record.key}.parquet"
+    file = _file_of(record, "parquet")
     try:
-        return list(islice(_problems(store, record, file, data, answers), 1))
+        return list(islice(_problems(store, record, file, data), 1))
     except (StoreError, ScoreError) as problem:
         return [error("R07", file, problem.what)]
 
@@ -244,9 +218,7 @@ def within_window(documents: Sequence[Document], window: int) -> list[Document]:
     return within
 
 
-def _problems(
-    store: Store, record: RunRecord, file: str, data: TaskData | None, answers: list[Answers]
-) -> Iterator[Check]:
+def _problems(store: Store, record: RunRecord, file: str, data: TaskData | None) -> Iterator[Check]:
     """Only the first is asked for: each check relies on those before it."""
     if data is not None:
         yield from _data_problems(record, file, data)
@@ -259,8 +231,6 @@ def _problems(
         if record.redacted:
             gold = under_aliases(gold)
         yield from _gold_problems(record, file, stored, gold, predictions)
-    digest = digest_of(record.task.type, predictions)
-    answers.append(Answers(Brief.of(record), digest))
     if record.redacted and data is None:
         return  # its gold is nowhere to be had
     yield from _score_problems(record, file, gold, predictions)
