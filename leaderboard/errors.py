@@ -67,17 +67,13 @@ def show() -> None:
     if _record(group, seed).redacted:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return
-    rivals = {}
-    for (name, task_of_group), rival_group in groups.items():
-        if task_of_group == task and name != model:
-            rivals[name] = rival_group
-    rival = choose(
-        "Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"}
-    )
+    rivals = sorted(name for name, other_task in groups if other_task == task and name != model)
+    names = {ANY: "nobody: one model's mistakes"}
+    rival = choose("Against", [ANY, *rivals], "against", names)
     try:
         mistakes = _mistakes_of(group, seed, loaded)
         if rival != ANY:
-            (rival_group,) = unread([rivals[rival]])
+            (rival_group,) = unread([groups[rival, task]])
             rival_seed = seed if seed in rival_group.seeds else rival_group.seeds[0]
             _against(mistakes, _mistakes_of(rival_group, rival_seed, loaded), (model, rival))
             return

@@ -128,8 +128,12 @@ def _impossible(record: RunRecord) -> Iterator[str]:
         yield "model.revision"
     if DEVICE.fullmatch(record.provenance.device) is None:
         yield "provenance.device"
+    yield from _impossible_costs(record)
+
+
+def _impossible_costs(record: RunRecord) -> Iterator[str]:
     cost = record.cost
-    if cost.peak_memory_bytes < 2 * model.parameters:
+    if cost.peak_memory_bytes < 2 * record.model.parameters:
         yield "cost.peak_memory_bytes"
     # a frozen encoder's states are computed once for several seeds; their seconds stand in each of
     # these runs

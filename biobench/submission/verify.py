@@ -22,7 +22,7 @@ from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, parts_of, scored
 from biobench.score.slices import slice_scores
 from biobench.store import Brief, Store
-from biobench.store.statements import Draw, statement_on
+from biobench.store.statements import Draw, Statement, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
 from biobench.submission.content import check_predictions
@@ -57,21 +57,17 @@ def examine(
     checks += of_records
     if not records and not is_refused(checks):
         checks.append(error("R01", "runs", "holds no record"))
-    contradicted = {check.where for check in checks if check.grade == "error"}
-    sound = [record for record in records if _file_of(record) not in contradicted]
+    sound = _sound(records, checks)
     rescored, of_predictions = score_again(store, sound, data_dir)
     checks += of_predictions
     earlier, statement = None, None
     if against is not None:
         earlier = earlier_runs(Path(against), folder, {record.task.id for record in records})
-        try:
-            statement = statement_on(folder, Path(against))
-        except StoreError as problem:
-            checks.append(Check("W03", "warning", "statements", problem.what))
+        statement, of_statement = _stated(folder, Path(against))
+        checks += of_statement
     runs = [StoredRun(Brief.of(record), store) for record in sound]
     checks += check_copies(runs, earlier or [])
-    # what another repository says of its own draws proves nothing here
-    draws = () if statement is None or statement.foreign is not None else statement.draws
+    draws = () if statement is None else statement.draws
     checks += _denied(draws)
     leads = _unproved_leads(records, earlier, draws)
     checks += leads
@@ -84,6 +80,23 @@ def examine(
         runs=tuple(states),
         reproduced=statement is not None and statement.proved and not leads,
     )
+
+
+def _sound(records: Sequence[RunRecord], checks: Sequence[Check]) -> list[RunRecord]:
+    """The records in which nothing contradicts itself."""
+    contradicted = {check.where for check in checks if check.grade == "error"}
+    return [record for record in records if _file_of(record) not in contradicted]
+
+
+def _stated(folder: Path, results: Path) -> tuple[Statement | None, list[Check]]:
+    """What a maintainer here stated of the submission; W03 where that cannot be read."""
+    try:
+        statement = statement_on(folder, results)
+    except StoreError as problem:
+        return None, [Check("W03", "warning", "statements", problem.what)]
+    # what another repository says of its own draws proves nothing here
+    is_foreign = statement is not None and statement.foreign is not None
+    return None if is_foreign else statement, []
 
 
 def _file_of(record: RunRecord, kind: str = "json") -> str:
