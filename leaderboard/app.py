@@ -107,16 +107,15 @@ def main() -> None:
     except BioBenchError as error:
         st.error(f"{text(error)}\n\n{text(error.hint)}")
         return
-    pages = {
-        title: st.Page(
+    pages = {}
+    for title, (path, show) in PAGES.items():
+        pages[title] = st.Page(
             partial(_draw, show),
             title=title,
             url_path=path,
             default=not path,
             visibility="hidden" if hidden.get(title) else "visible",
         )
-        for title, (path, show) in PAGES.items()
-    }
     st.session_state["pages"] = pages
     page = st.navigation(list(pages.values()), position="top")
     st.set_page_config(page_title=f"{page.title} · BioBench", page_icon=_ICON, layout="wide")

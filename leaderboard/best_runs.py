@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from biobench.comparison.compare import Comparison, compare
+from biobench.comparison.compare import compare
 from biobench.comparison.result import TIE, PairResult
 from biobench.comparison.verdict import interval_words, joined, points
 from biobench.errors import UsageError
 from biobench.report.baselines import no_skill
-from biobench.report.entrants import line_name
 from biobench.report.evidence import Evidence
 from biobench.report.guessing import TaskScores, is_guessing
 from biobench.report.results import Results
 from biobench.report.row import AverageName, Row
 from biobench.schema.kind import get_metric
-from leaderboard.lines import TESTABLE, Line, Lines, means, shared_tasks
+from leaderboard.lines import TESTABLE, Line, ViewRows, score, shared_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,82 +39,72 @@ class BestRun:
     guessing: bool
 
 
-def best_runs(
-    results: Results,
-    rows: Sequence[Row],
-    lines: Lines,
-    protocol_of: Mapping[Line, str],
-    shared: Sequence[str],
-    baseline: Mapping[str, Row],
-) -> tuple[BestRun, ...]:
-    """The best of the runs here under each protocol that has some."""
+def best_runs(shown: ViewRows, shared: Sequence[str]) -> tuple[BestRun, ...]:
+    """The best of the runs here under each protocol that has some.
+
+    shared: the tasks to judge them on, where one of them has them all.
+    """
     found = []
-    for protocol in sorted({protocol_of[line] for line in lines if line in protocol_of}):
-        candidates = {
-            line: scored
-            for line, scored in lines.items()
-            if protocol_of.get(line) == protocol and line[2] in TESTABLE
-        }
-        best = _best_run(results, rows, candidates, protocol, shared, baseline)
-        if best is not None:
-            found.append(best)
+    for protocol in sorted(set(shown.protocols.values())):
+        lines = {}
+        for line, scored in shown.of_protocol(protocol).items():
+            if line[2] in TESTABLE:
+                lines[line] = scored
+        is_complete = any(set(shared) <= scored.keys() for scored in lines.values())
+        tasks = tuple(shared) if is_complete else shared_tasks(lines, shown.results.infos)
+        best_first = sorted(shown.means(tasks).values(), key=lambda row: -row.mean)
+        runs = [row for row in best_first if row.line in lines]
+        if runs:
+            published = tuple(row for row in best_first if row.source == "published")
+            found.append(_best_run(shown, protocol, tasks, runs, published))
     return tuple(found)
 
 
 def _best_run(
-    results: Results,
-    rows: Sequence[Row],
-    candidates: Lines,
+    shown: ViewRows,
     protocol: str,
-    shared: Sequence[str],
-    baseline: Mapping[str, Row],
-) -> BestRun | None:
-    is_complete = any(set(shared) <= scored.keys() for scored in candidates.values())
-    tasks = shared_tasks(candidates, results.infos, shared if is_complete else ())
-    mean_of = means(results, rows, tasks)
-    best_first = sorted(
-        (line for line in mean_of if line in candidates), key=lambda line: -mean_of[line].mean
-    )
-    if not best_first:
-        return None
-    best_line, *rivals = best_first
-    scores = candidates[best_line]
-    judged = [
-        task for task in tasks if task in baseline and not get_metric(scores[task].metric).falls
-    ]
-    published = [row for line, row in mean_of.items() if line[2] == "published"]
+    tasks: tuple[str, ...],
+    runs: Sequence[Row],
+    published: tuple[Row, ...],
+) -> BestRun:
+    """The first of `runs`, means over the tasks, best first."""
+    best, *rivals = runs
+    scores = [shown.lines[best.line][task] for task in tasks]
+    judged = []
+    for row in scores:
+        baseline = shown.baseline.get(row.task)
+        if baseline is not None and not get_metric(row.metric).falls:
+            judged.append(row.mean > baseline.mean)
     return BestRun(
-        name=line_name(best_line[0], best_line[1]),
+        name=best.name,
         protocol=protocol,
         tasks=tasks,
-        mean=mean_of[best_line],
-        rivals=tuple(line_name(model, variant) for model, variant, _ in rivals),
-        published=tuple(sorted(published, key=lambda row: -row.mean)),
-        above=sum(scores[task].mean > baseline[task].mean for task in judged),
+        mean=best,
+        rivals=tuple(row.name for row in rivals),
+        published=published,
+        above=sum(judged),
         judged=len(judged),
-        guessing=_is_guessing(results, best_line, scores, tasks),
+        guessing=_is_guessing(shown.results, best.line, scores),
     )
 
 
-def _is_guessing(
-    results: Results, line: Line, scores: Mapping[str, Row], tasks: Sequence[str]
-) -> bool:
-    groups = {g.task: g for g in results.groups if (g.model, g.variant, g.source) == line}
-    judged = [
-        TaskScores(results.infos[task], scores[task].metric, scores[task].values, groups[task])
-        for task in tasks
-    ]
+def _is_guessing(results: Results, line: Line, rows: Sequence[Row]) -> bool:
+    groups = {group.task: group for group in results.groups if group.line == line}
+    judged = []
+    for row in rows:
+        info = results.infos[row.task]
+        judged.append(TaskScores(info, row.metric, row.values, groups[row.task]))
     return is_guessing(judged, no_skill(results.baselines), Evidence())
 
 
 def verdict_on(
     results: Results, best: BestRun, average: AverageName = "paper"
-) -> tuple[Comparison, PairResult] | None:
+) -> PairResult | None:
     """The best run against the next one that it may be compared with: `compare` of the two under
     the average that made it the best.
 
-    None without such a rival, where the tasks are of several languages, and where the name stands
-    for other runs than those of the board's line.
+    None without such a rival, where the tasks are of several languages (Compare shows a verdict for
+    each), and where the name stands for other runs than those of the board's line.
     """
     for rival in best.rivals:
         if rival == best.name:
@@ -124,27 +113,22 @@ def verdict_on(
             comparison = compare(
                 best.name, rival, results_dir=results, tasks=best.tasks, average=average
             )
-            # tasks of several languages have a verdict each, which Compare shows
-            if len(comparison.parts) > 1:
-                return None
             pair = comparison.pairs[0]
             is_same_line = abs(pair.means[0] - best.mean.mean) < TIE
-            return (comparison, pair) if is_same_line else None
+            return pair if is_same_line and len(comparison.parts) == 1 else None
     return None
 
 
 def best_run_sentence(best: BestRun) -> str:
     """The best of the runs here and its mean."""
     start = "Best run here"
-    if best.protocol:
-        is_named = best.protocol.endswith("protocol")
-        start += f" under the {best.protocol}" if is_named else f" ({best.protocol})"
+    if best.protocol.endswith("protocol"):
+        start += f" under the {best.protocol}"
+    elif best.protocol:
+        start += f" ({best.protocol})"
     tasks = joined(best.tasks) if len(best.tasks) <= 2 else f"{len(best.tasks)} tasks"
-    margin = ""
-    if best.mean.margin is not None and best.mean.n_seeds >= 3:
-        margin = f" ±{100 * best.mean.margin:.1f}"
     guessing = ", not above guessing" if best.guessing else ""
-    return f"{start}: {best.name}, {100 * best.mean.mean:.1f}{margin} on {tasks}{guessing}."
+    return f"{start}: {best.name}, {score(best.mean)} on {tasks}{guessing}."
 
 
 def best_run_facts(best: BestRun) -> list[str]:
@@ -159,7 +143,7 @@ def best_run_facts(best: BestRun) -> list[str]:
         beaten = sum(best.mean.mean > printed.mean for printed in best.published)
         facts.append(
             f"It is {abs(gap):.1f} points {side} the best published there "
-            f"({line_name(top.model, top.variant)}, {100 * top.mean:.1f})."
+            f"({top.name}, {100 * top.mean:.1f})."
         )
         facts.append(f"It is above {beaten} of {len(best.published)} published models.")
     if best.judged:
@@ -174,10 +158,7 @@ def rival_sentence(pair: PairResult) -> str:
     if pair.here is None and pair.reason:
         reason = f" ({pair.reason.partition(' on ')[0]})"
     guessing = ", not above guessing" if pair.verdict.guessing else ""
+    answer = f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next run"
     if pair.is_tied:
-        tied = f"{pair.better} and {pair.worse}, the best two runs, have the same mean"
-        return f"{tied}{interval}{reason}{guessing}:"
-    return (
-        f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next "
-        f"run{interval}{reason}{guessing}:"
-    )
+        answer = f"{pair.better} and {pair.worse}, the best two runs, have the same mean"
+    return f"{answer}{interval}{reason}{guessing}:"

@@ -48,32 +48,16 @@ CITATION = """@software{{biobench,
 }}"""
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
 def ranked(
+    loaded: Results,
     view: str,
-    tasks: tuple[str, ...],
-    protocol: str | None,
-    state: str,
-    _loaded: Results,
+    tasks: tuple[str, ...] = (),
+    protocol: str | None = None,
     average: AverageName = "paper",
 ) -> Ranking:
-    """`ranking` of a folder; `state` stands for its content."""
-    del state
-    return rank_view(_loaded, view, tasks, protocol, average)
-
-
-def _ranks_of_runs(ranking: Ranking, loaded: Results) -> dict[str, str]:
-    asked = (ranking.view, ranking.average, ranking.shared, ranking.protocol)
-    return _possible_ranks(asked, page.results_state(), loaded, ranking)
-
-
-@st.cache_data(max_entries=64, show_spinner="Comparing the runs")
-def _possible_ranks(
-    asked: tuple[object, ...], state: str, _loaded: Results, _ranking: Ranking
-) -> dict[str, str]:
-    """`possible_ranks`; `asked` stands for the ranking, `state` for the folder's content."""
-    del asked, state
-    return possible_ranks(_loaded, _ranking)
+    """`ranking`, kept while the folder's content is the same."""
+    make = partial(rank_view, loaded, view, tasks, protocol, average)
+    return page.made_once(make, "ranking", view, tasks, protocol, average)
 
 
 def show() -> None:
@@ -86,31 +70,30 @@ def show() -> None:
         return
     summary = st.container()
     choices = _choices(loaded, available)
-    state = page.results_state()
-    scored = []
+    rankings = []
+    hidden_lines = 0
     for view in choices.views:
-        ranking = ranked(view, choices.tasks, choices.protocol, state, loaded, choices.average)
-        if ranking.entries:
-            scored.append(ranking)
-        else:
+        everybody = ranked(loaded, view, choices.tasks, choices.protocol, choices.average)
+        if not everybody.entries:
             average = page.AVERAGES[choices.average]
-            st.info(f"{page.literal(ranking.title)}: nothing here has a score under {average}.")
-    rankings = [without_small_runs(ranking) for ranking in scored]
-    with summary:
-        _show_headlines(rankings, loaded)
+            st.info(f"{page.literal(everybody.title)}: nothing here has a score under {average}.")
+            continue
+        ranking = without_small_runs(everybody)
+        hidden_lines += len(everybody.entries) - len(ranking.entries)
+        rankings.append(ranking)
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
-    hidden_of = _show_tables(rankings, choices, loaded)
     if rankings:
-        _about(rankings, choices.average, _lines_of(scored) - _lines_of(rankings))
+        with summary:
+            _show_headlines(rankings, loaded)
+        hidden_of = _show_tables(rankings, choices, loaded)
+        _about(rankings, choices.average, hidden_lines)
         show_costs(rankings, hidden_of)
     _foot(loaded, choices)
 
 
 def _show_headlines(rankings: Sequence[Ranking], loaded: Results) -> None:
     """A card for each view, side by side."""
-    if not rankings:
-        return
     for column, ranking in zip(st.columns(len(rankings)), rankings, strict=True):
         with column.container(border=True, height="stretch"):
             show_headline(ranking, loaded)
@@ -122,28 +105,22 @@ def _show_tables(
     """The table of each view, and the same rows as cards. Gives which entries each one hides."""
     hidden_of: dict[str, Hidden] = {}
     for ranking in rankings:
-        hidden_of[ranking.view] = hide_sparse(ranking, choices.hides)
-        show_ranking(
-            ranking,
-            hidden_of[ranking.view],
-            choices.sort,
-            several=len(rankings) > 1,
-            possible=_ranks_of_runs(ranking, loaded),
-        )
+        hidden = hide_sparse(ranking, choices.hides)
+        hidden_of[ranking.view] = hidden
+        ranks = partial(possible_ranks, loaded, ranking)
+        possible = page.made_once(ranks, "possible ranks", *ranking.key)
+        several = len(rankings) > 1
+        show_ranking(ranking, hidden, choices.sort, several=several, possible=possible)
     with st.container(key="bb_cards"):
         for ranking in rankings:
             show_cards(ranking, hidden_of[ranking.view], choices.sort)
     return hidden_of
 
 
-def _lines_of(rankings: Sequence[Ranking]) -> int:
-    return sum(len(ranking.entries) for ranking in rankings)
-
-
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What a reader chose. tasks: those that are ranked over, none for all; protocol: None for the
-    full one where anybody has it; sources: none for all; words: of the search.
+    full one where anybody has it; words: of the search.
     """
 
     views: tuple[str, ...]
@@ -152,15 +129,12 @@ class Choices:
     average: AverageName
     sort: str
     most_parameters: int | None
-    sources: tuple[str, ...]
     words: tuple[str, ...]
 
     def hides(self, entry: Entry) -> bool:
-        """Whether size, name or source leave an entry out."""
+        """Whether size or name leave an entry out."""
         size = entry.known_parameters
         if self.most_parameters is not None and (size is None or size >= self.most_parameters):
-            return True
-        if self.sources and entry.source not in self.sources:
             return True
         return not all(word in entry.name.casefold() for word in self.words)
 
@@ -179,7 +153,7 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
             label_visibility="collapsed",
         )
         size = page.choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
-        columns = [i for i, info in loaded.infos.items() if view_of(info) in chosen_views]
+        columns = _tasks_of(chosen_views, loaded)
         by = ["mean", *dict.fromkeys(TASK_FAMILIES.values()), *columns, "parameters", "name"]
         shown_as = {"mean": "sort by mean"}
         sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
@@ -189,8 +163,6 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
                 "Rank over these tasks", columns, "tasks", placeholder="all of the suite"
             )
             protocol = _choose_protocol(loaded, chosen_views, average)
-            every = ["published", "run", "submitted", "external", "frozen"]
-            sources = page.choose_several("Show only", every, "sources")
     return Choices(
         views=chosen_views,
         tasks=tuple(tasks),
@@ -198,7 +170,6 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
         average=average,
         sort=sort,
         most_parameters=SIZES[size],
-        sources=tuple(sources),
         words=tuple(search.casefold().split()),
     )
 
@@ -207,15 +178,15 @@ def _choose_views(loaded: Results, available: Sequence[str]) -> tuple[str, ...]:
     """Both languages at first; where the runs here are on neither's tasks, the view that has
     them.
     """
-    options: dict[str, tuple[str, ...]] = {title_of(view): (view,) for view in available}
+    options: dict[str, tuple[str, ...]] = {}
     languages = tuple(view for view in available if view in ("fr", "en"))
     if len(languages) > 1:
-        options = {BOTH: languages} | options
+        options[BOTH] = languages
+    options |= {title_of(view): (view,) for view in available}
     opening = 0
     ran_views = {view_of(loaded.infos[group.task]) for group in loaded.groups}
-    other_views = [view for view in available if view in ran_views and view.startswith("other ")]
-    if other_views and ran_views == set(other_views):
-        opening = list(options).index(title_of(other_views[0]))
+    if ran_views and all(view.startswith("other ") for view in ran_views):
+        opening = list(options).index(title_of(min(ran_views)))
     chosen = st.radio(
         "Suite",
         list(options),
@@ -235,7 +206,7 @@ def _choose_protocol(
     names = {page.ANY: "the full protocol, where anybody has it"}
     protocols: set[str] = set()
     for view in chosen_views:
-        everybody = ranked(view, (), None, page.results_state(), loaded, average)
+        everybody = ranked(loaded, view, average=average)
         protocols.update(entry.protocol for entry in everybody.entries)
     options = [page.ANY, *(protocol or FULL_PROTOCOL for protocol in sorted(protocols))]
     chosen = page.choose("Rank the runs under", options, "protocol", names)
@@ -248,30 +219,37 @@ def without_small_runs(ranking: Ranking) -> Ranking:
     """Without the runs under the small protocol, unless it is the one that is ranked."""
     if SMALL_PROTOCOL in ranking.protocol:
         return ranking
-    entries = tuple(e for e in ranking.entries if SMALL_PROTOCOL not in e.protocol)
-    tasks_left = set(ranking.shared).union(*(entry.cells for entry in entries))
+    entries = []
+    tasks_left = set(ranking.shared)
+    for entry in ranking.entries:
+        if SMALL_PROTOCOL not in entry.protocol:
+            entries.append(entry)
+            tasks_left |= entry.cells.keys()
     return replace(
         ranking,
-        entries=entries,
+        entries=tuple(entries),
         columns=tuple(info for info in ranking.columns if info.id in tasks_left),
         best_runs=tuple(b for b in ranking.best_runs if SMALL_PROTOCOL not in b.protocol),
     )
 
 
-def _about(rankings: Sequence[Ranking], average: AverageName, hidden: int) -> None:
-    """What holds for all tables, once. hidden: lines of runs under the small protocol."""
+def _about(rankings: Sequence[Ranking], average: AverageName, hidden_lines: int) -> None:
+    """What holds for all tables, once. hidden_lines: of runs under the small protocol."""
     has_published = any(not entry.is_run for ranking in rankings for entry in ranking.entries)
+    named_by = "publications print" if has_published else "its spec names"
+    averaging = f"Each task counts by the average that {named_by}."
+    if average == "macro":
+        averaging = "Each task counts by macro F1; a published score only where it is one."
     marks = [
-        _averaging(average, has_published=has_published),
-        "± is half the 95% interval over seeds.",
+        f"Percent. {averaging} ± is half the 95% interval over seeds.",
         "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
     ]
     if has_published:
         marks.append(
             "Differences to published scores that are printed without spread are not tested."
         )
-    if hidden:
-        lines = "1 line is" if hidden == 1 else f"{hidden} lines are"
+    if hidden_lines:
+        lines = "1 line is" if hidden_lines == 1 else f"{hidden_lines} lines are"
         marks.append(
             f"Not shown: {lines} under the {SMALL_PROTOCOL}; “Tasks and runs” ranks them on their "
             f"own."
@@ -279,47 +257,40 @@ def _about(rankings: Sequence[Ranking], average: AverageName, hidden: int) -> No
     st.caption(" ".join(marks))
 
 
-def _averaging(average: AverageName, *, has_published: bool) -> str:
-    if average == "macro":
-        return "Percent. Each task counts by macro F1; a published score only where it is one."
-    if has_published:
-        return "Percent. Each task counts by the average that publications print."
-    return "Percent. Each task counts by the average that its spec names."
-
-
 def _report(choices: Choices, loaded: Results) -> Report:
     """The table of `biobench report` over the tasks on show."""
-    tasks = [task for task, info in loaded.infos.items() if view_of(info) in choices.views]
-    return build(loaded, choices.average, tasks=tasks)
+    return build(loaded, choices.average, tasks=_tasks_of(choices.views, loaded))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _notes(asked: tuple[object, ...], state: str, _choices: Choices, _loaded: Results) -> list[str]:
-    """The notes of the report; `asked` stands for the choices, `state` for the folder's content."""
-    del asked, state
-    return list(_report(_choices, _loaded).notes)
+def _tasks_of(chosen_views: Sequence[str], loaded: Results) -> list[str]:
+    """Ids of the tasks that some views show."""
+    tasks = []
+    for task, info in loaded.infos.items():
+        if view_of(info) in chosen_views:
+            tasks.append(task)
+    return tasks
 
 
-@st.cache_data(max_entries=2, show_spinner=False)
-def _last_day(state: str, _loaded: Results) -> str:
-    """When the last run started; empty without runs. `state` stands for the folder's content."""
-    del state
-    return max((b.started[:10] for g in _loaded.groups for b in g.briefs), default="")
+def _notes(choices: Choices, loaded: Results) -> list[str]:
+    return list(_report(choices, loaded).notes)
 
 
 def _download(format: str, choices: Choices, loaded: Results) -> str:
     return render(_report(choices, loaded), format)
 
 
+def _last_day(loaded: Results) -> str:
+    """When the last run started, as a sentence goes on; empty without runs."""
+    days = [brief.started[:10] for group in loaded.groups for brief in group.briefs]
+    return f" · last run {max(days)}" if days else ""
+
+
 def _foot(loaded: Results, choices: Choices) -> None:
     """Findings, notes, downloads and citation."""
-    if loaded.findings:
-        with st.expander(f"Findings in the results folder ({len(loaded.findings)})", expanded=True):
-            st.caption("These files could not be read. Everything else is shown.")
-            for finding in loaded.findings:
-                st.markdown(f"{page.text(finding)}\n→ {page.text(finding.hint)}")
-    asked = (choices.views, choices.average)
-    page.show_notes("Notes", _notes(asked, page.results_state(), choices, loaded), MOST_NOTES)
+    page.show_findings(loaded.findings, "Findings in the results folder", expanded=True)
+    asked = ("notes", choices.views, choices.average)
+    notes = page.made_once(partial(_notes, choices, loaded), *asked)
+    page.show_notes("Notes", notes, MOST_NOTES)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Download", width="content")
         for format, mime in FORMATS.items():
@@ -330,5 +301,4 @@ def _foot(loaded: Results, choices: Choices) -> None:
     with st.expander("Cite"):
         st.code(CITATION.format(version=__version__), language="bibtex")
         st.caption("And every corpus that the results rest on: `biobench export --format bibtex`.")
-    day = _last_day(page.results_state(), loaded)
-    st.caption(f"BioBench {__version__}" + (f" · last run {day}" if day else ""))
+    st.caption(f"BioBench {__version__}{page.made_once(partial(_last_day, loaded), 'last day')}")

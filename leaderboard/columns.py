@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -38,9 +38,8 @@ def headings(tasks: Sequence[str]) -> dict[str, str]:
     times: Counter[str] = Counter()
     for task in tasks:
         times.update(set(task.split("_")))
-    heading_of = {}
+    heading_of = dict(zip(tasks, tasks, strict=True))
     for task in tasks:
-        heading_of[task] = task
         words = task.split("_")
         for word in (words[-1], words[0]):
             is_telling = len(word) > 2 and not word.isdigit() and times[word] == 1
@@ -53,39 +52,30 @@ def column_config(
     lines: Sequence[Cells], order: Sequence[TaskInfo], average: AverageName
 ) -> dict[str, Any]:
     """Short headings with the whole name in their tooltip; names and ranks pinned."""
-    short = headings([info.id for info in order])
-    widths = _widths(lines, short)
+    heading_of = {"rank": "#"} | headings([info.id for info in order])
     about = dict(HELP)
     for info in order:
-        metric = metric_of(info, average)
-        about[info.id] = f"{info.id}: {info.name}, {get_metric(metric).words}"
+        metric = get_metric(metric_of(info, average))
+        about[info.id] = f"{info.id}: {info.name}, {metric.words}"
     columns: dict[str, Any] = {}
-    for name, width in widths.items():
-        columns[name] = st.column_config.NumberColumn(
-            short.get(name, name), width=width, help=about.get(name)
-        )
-    columns["rank"] = st.column_config.NumberColumn("#", pinned=True, width=widths["rank"])
-    columns["result"] = st.column_config.TextColumn(width="medium")
-    columns["model"] = st.column_config.LinkColumn(
-        display_text=page.LINK, pinned=True, width=widths["model"], alignment="left"
-    )
-    return columns
-
-
-def _widths(lines: Sequence[Cells], short: Mapping[str, str]) -> dict[str, int]:
-    """Column -> pixels, after content and heading, so that every score stands on a screen of 1,280:
-    where these are too many, long names of models are cut, never a heading.
-    """
-    widths = {}
     room_for_names = SCREEN
     for name in lines[0]:
+        heading = heading_of.get(name, name)
         texts = [str(line[name]) for line in lines if line[name] is not None]
         letters = max(map(len, texts), default=0)
-        widths[name] = max(int(5.4 * letters) + 17, int(5.8 * len(short.get(name, name))) + 19)
-        if name == "rank":
-            widths[name] = 7 * letters + 20
+        width = max(int(5.4 * letters) + 17, int(5.8 * len(heading)) + 19)
+        columns[name] = st.column_config.NumberColumn(
+            heading, width=width, help=about.get(name), pinned=name == "rank"
+        )
         if name not in (*LAST, "model"):
-            room_for_names -= widths[name]
-    names = [unquote(str(line["model"]).partition("#")[2]) for line in lines]
-    widths["model"] = min(6 * max(map(len, names)) + 17, max(room_for_names, 170), 290)
-    return widths
+            room_for_names -= width
+    columns["result"] = st.column_config.TextColumn(width="medium")
+    # where a screen of 1,280 holds no more, long names of models are cut, never a heading
+    longest = max(len(unquote(str(line["model"]).partition("#")[2])) for line in lines)
+    columns["model"] = st.column_config.LinkColumn(
+        display_text=page.LINK,
+        pinned=True,
+        width=min(6 * longest + 17, max(room_for_names, 170), 290),
+        alignment="left",
+    )
+    return columns

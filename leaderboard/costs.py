@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,7 @@ from biobench.report import charts
 from biobench.report.names import in_sentences
 from leaderboard import page
 from leaderboard.ranking import Entry, Ranking
-from leaderboard.table import Hidden, asked_of, result_of, shown_names
+from leaderboard.table import Hidden, entry_key, result_of, shown_names
 
 COSTS = {
     "parameters": "parameters",
@@ -34,8 +35,14 @@ def show_costs(rankings: Sequence[Ranking], hidden_of: Mapping[str, Hidden]) -> 
             st.markdown(f"**{page.literal(ranking.title)}**")
             hidden = hidden_of[ranking.view]
             entries = [entry for entry in ranking.entries if not hidden(entry)]
-            asked = asked_of(ranking, entries)
-            drawn = _cost_chart(asked, page.results_state(), cost, page.ink(), entries)
+            drawn = page.made_once(
+                partial(_cost_chart, entries, cost, page.ink()),
+                "costs",
+                *ranking.key,
+                *map(entry_key, entries),
+                cost,
+                page.ink(),
+            )
             if drawn is None:
                 st.caption("Not known of the models with a mean.")
             else:
@@ -43,17 +50,12 @@ def show_costs(rankings: Sequence[Ranking], hidden_of: Mapping[str, Hidden]) -> 
                 st.vega_lite_chart(spec=spec, width="stretch", alt=words)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _cost_chart(
-    asked: tuple[object, ...], state: str, cost: str, ink: str, _entries: Sequence[Entry]
-) -> tuple[dict[str, Any], str] | None:
-    """The chart and its words, None where no cost is known; `asked` stands for the entries, `state`
-    for the folder's content.
+def _cost_chart(entries: Sequence[Entry], cost: str, ink: str) -> tuple[dict[str, Any], str] | None:
+    """The chart and its words, None where no cost is known.
 
     Given as a specification: to check and copy a chart takes a tenth of a second each time.
     """
-    del asked, state
-    points = _cost_points(_entries, cost)
+    points = _cost_points(entries, cost)
     if not points:
         return None
     best = max(points, key=lambda point: point["score"])
@@ -71,9 +73,7 @@ def _cost_points(entries: Sequence[Entry], cost: str) -> list[dict[str, Any]]:
         # what a submission costs is its author's word
         if entry.mean is None or entry.source == "submitted":
             continue
-        value = getattr(entry.mean, COSTS[cost])
-        if cost == "parameters":
-            value = entry.parameters
+        value = entry.parameters if cost == "parameters" else getattr(entry.mean, COSTS[cost])
         if value is None:
             continue
         points.append(

@@ -7,19 +7,21 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import streamlit as st
 
 from biobench.data.locate import ENVIRONMENT
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistaken import Mistakes, only_labels, read_mistakes, selected
+from biobench.report.details.mistaken import Mistakes, read_mistakes, selected
 from biobench.report.details.mistakes import (
     KINDS,
     NAMES,
     SIDES,
     JudgedDocument,
     by_label,
+    only_labels,
     side_by_side,
     tally,
 )
@@ -53,7 +55,7 @@ def show() -> None:
     if not loaded.groups:
         say_no_runs()
         return
-    groups = {(key_of((g.model, g.variant, g.source)), g.task): g for g in loaded.groups}
+    groups = {(key_of(group.line), group.task): group for group in loaded.groups}
     model_column, task_column, seed_column = st.columns(3)
     with model_column:
         model = choose("Model", sorted({name for name, _ in groups}), "model")
@@ -65,17 +67,13 @@ def show() -> None:
     if _record(group, seed).redacted:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return
-    rivals = {}
-    for (name, task_of_group), rival_group in groups.items():
-        if task_of_group == task and name != model:
-            rivals[name] = rival_group
-    rival = choose(
-        "Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"}
-    )
+    rivals = sorted(name for name, other_task in groups if other_task == task and name != model)
+    names = {ANY: "nobody: one model's mistakes"}
+    rival = choose("Against", [ANY, *rivals], "against", names)
     try:
         mistakes = _mistakes_of(group, seed, loaded)
         if rival != ANY:
-            (rival_group,) = unread([rivals[rival]])
+            (rival_group,) = unread([groups[rival, task]])
             rival_seed = seed if seed in rival_group.seeds else rival_group.seeds[0]
             _against(mistakes, _mistakes_of(rival_group, rival_seed, loaded), (model, rival))
             return
@@ -83,7 +81,10 @@ def show() -> None:
         # what asks for a number is neither right nor wrong
         st.info(f"{text(error)}; {text(error.hint)}")
         return
-    _alone(mistakes)
+    if mistakes.confusion:
+        _confused_documents(mistakes, mistakes.confusion)
+    else:
+        _documents_by_label(mistakes)
 
 
 def _record(group: RunGroup, seed: int) -> RunRecord:
@@ -91,33 +92,22 @@ def _record(group: RunGroup, seed: int) -> RunRecord:
 
 
 def _mistakes_of(group: RunGroup, seed: int, loaded: Results) -> Mistakes:
-    return _mistakes(_record(group, seed).predictions_sha256 or "", seed, group, loaded)
+    # the file's hash names its content
+    predictions = _record(group, seed).predictions_sha256 or ""
+    return _mistakes(predictions, seed, group, loaded)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading predictions")
 def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -> Mistakes:
-    """`predictions`: the file's hash, which names its content."""
     del predictions
     task = str(own_tasks().get(_group.task, _group.task))
     return read_mistakes(_loaded, line_name(_group.model, _group.variant), task, seed=seed)
 
 
-def _alone(mistakes: Mistakes) -> None:
-    """Counts, or the confusion of single labels, which open their documents; then the documents."""
-    confusion = mistakes.confusion
-    if confusion:
-        _confused_documents(mistakes, confusion)
-    else:
-        _documents_by_label(mistakes)
-
-
 def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]]) -> None:
     """The confusion table, and the documents of the picked cell; all mistakes without one."""
-    predicted = sorted({name for counts in confusion.values() for name in counts} | set(confusion))
-    rows = [
-        {"gold": plain(gold)} | {plain(name): counts[name] for name in predicted}
-        for gold, counts in confusion.items()
-    ]
+    predicted = sorted(set(confusion).union(*confusion.values()))
+    rows = _count_rows("gold", confusion, {name: plain(name) for name in predicted})
     st.caption(
         "Documents by gold label (rows) and predicted label (columns). Pick a cell to read "
         "its documents."
@@ -134,33 +124,46 @@ def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]
         _documents(selected(mistakes), mistakes)
         return
     row, column = cells[0]
-    pair = (rows[row]["gold"], column)
-    st.markdown(f"Gold **{literal(pair[0])}**, predicted **{literal(pair[1])}**")
+    picked_gold = str(rows[row]["gold"])
+    st.markdown(f"Gold **{literal(picked_gold)}**, predicted **{literal(column)}**")
     documents = []
     for document in mistakes.judged:
         gold, label = only_labels(document) or ("", "")
-        if (plain(gold), plain(label)) == pair:
+        if (plain(gold), plain(label)) == (picked_gold, column):
             documents.append(document)
     _documents(documents, mistakes)
+
+
+Counted = TypeVar("Counted", bound=str)
+
+
+def _count_rows(
+    heading: str, counts: Mapping[str, Counter[Counted]], columns: Mapping[Counted, str]
+) -> list[dict[str, object]]:
+    """A row a label: how often each of the columns, which have these headings."""
+    rows = []
+    for label, counted in counts.items():
+        row: dict[str, object] = {heading: plain(label)}
+        for column, shown in columns.items():
+            row[shown] = counted[column]
+        rows.append(row)
+    return rows
 
 
 def _documents_by_label(mistakes: Mistakes) -> None:
     """Counts of each kind of mistake by label, and the documents with the chosen ones."""
     counts = by_label(mistakes.judged)
-    kinds = [kind for kind in KINDS if any(counted[kind] for counted in counts.values())]
-    rows = []
-    for label, counted in counts.items():
-        rows.append({"label": plain(label)} | {NAMES[kind]: counted[kind] for kind in kinds})
-    show_table(rows, alt="Mistakes by label")
-    kind_of_name = {NAMES[kind]: kind for kind in KINDS}
+    there = set().union(*counts.values())
+    columns = {kind: NAMES[kind] for kind in KINDS if kind in there}
+    show_table(_count_rows("label", counts, columns), alt="Mistakes by label")
     wide, narrow = st.columns((7, 3))
     with wide:
-        default = [NAMES[kind] for kind in KINDS[:-1]]
-        names = choose_several("Documents with", list(kind_of_name), "kinds", default)
+        names = [NAMES[kind] for kind in KINDS]
+        wanted = choose_several("Documents with", names, "kinds", names[:-1])
     with narrow:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    wanted = [kind_of_name[name] for name in names]
-    _documents(selected(mistakes, wanted, None if label == ANY else label), mistakes)
+    kinds = [kind for kind in KINDS if NAMES[kind] in wanted]
+    _documents(selected(mistakes, kinds, None if label == ANY else label), mistakes)
 
 
 def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str]) -> None:
@@ -173,10 +176,7 @@ def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str
         return
     counts = tally((span.label, side) for pair in shared for span, side in pair.sides.items())
     st.text(f"A: {plain(names[0])} ({mistakes.seed})\nB: {plain(names[1])} ({rival_mistakes.seed})")
-    lines = []
-    for name, counted in counts.items():
-        lines.append({"label": plain(name)} | {side: counted[side] for side in SIDES})
-    show_table(lines)
+    show_table(_count_rows("label", counts, dict(zip(SIDES, SIDES, strict=True))))
     st.caption(
         "Counted over the gold of the test documents that both runs share; too much is not "
         "counted here."

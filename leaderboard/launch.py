@@ -127,12 +127,11 @@ def launch(
         )
     _check_address(host, port)
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
+    for variable, named in ((PRETRAINING_VARIABLE, pretraining_dir), (DATA_VARIABLE, data_dir)):
+        if named is not None:
+            environment[variable] = str(Path(named).resolve())
     if host not in HERE_NAMES:
         environment[PUBLIC_VARIABLE] = "1"
-    if pretraining_dir is not None:
-        environment[PRETRAINING_VARIABLE] = str(Path(pretraining_dir).resolve())
-    if data_dir is not None:
-        environment[DATA_VARIABLE] = str(Path(data_dir).resolve())
     if tasks:
         for path in tasks:
             load_task(path)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 from biobench.report.averages import suite_averages
-from biobench.report.groups import RunGroup, Source
+from biobench.report.evidence import LEAST_SEEDS
+from biobench.report.groups import Source
 from biobench.report.results import Results
 from biobench.report.row import Row
 
@@ -19,50 +22,72 @@ Lines = Mapping[Line, Mapping[str, Row]]
 """Line -> task -> row."""
 
 
-def protocols(results: Results) -> dict[Line, str]:
-    """Line -> under what its runs were made, in words; "" for full runs on the shipped protocol."""
-    return {
-        (group.model, group.variant, group.source): _protocol_of(group) for group in results.groups
-    }
-
-
-def _protocol_of(group: RunGroup) -> str:
-    departures = group.departures
-    if departures.whole:
-        return ""
-    return str(replace(departures, weights="", submission="", unlike=()))
-
-
-def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict[Line, Row]:
-    """Line -> mean over the corpora of these tasks, of the lines that have them all on whole test
-    splits.
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """What a view shows. protocols: line -> under what its runs were made, in words; "" for full
+    runs on the shipped protocol and for published lines. baseline: the best one of each task.
     """
-    scored = [
-        row
-        for row in rows
-        if row.task in tasks and not row.partial and row.source not in NOT_MODELS
-    ]
-    if len(tasks) == 1:
-        return {row.line: row for row in scored}
-    infos = {task: replace(results.infos[task], in_suite=True) for task in tasks}
-    return {row.line: row for row in suite_averages(scored, infos)[0]}
+
+    results: Results
+    lines: Lines
+    protocols: Mapping[Line, str]
+    baseline: Mapping[str, Row]
+
+    def of_protocol(self, protocol: str) -> Lines:
+        """The lines under it."""
+        return {line: rows for line, rows in self.lines.items() if self.protocols[line] == protocol}
+
+    def means(self, tasks: Collection[str]) -> dict[Line, Row]:
+        """Line -> mean over the corpora of these tasks, of the lines that have them all on whole
+        test splits.
+        """
+        scored = []
+        for rows in self.lines.values():
+            scored += [row for task, row in rows.items() if task in tasks and not row.partial]
+        if len(tasks) == 1:
+            return {row.line: row for row in scored}
+        infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}
+        return {row.line: row for row in suite_averages(scored, infos)[0]}
 
 
-def shared_tasks(
-    lines: Mapping[Line, Collection[str]], order: Iterable[str], chosen: Collection[str] = ()
-) -> tuple[str, ...]:
-    """`chosen`, else the set of tasks with the most scores, tasks times the lines that have all of
-    them; then the most lines. In `order`.
+def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
+    """The rows of a view, line by line."""
+    lines: dict[Line, dict[str, Row]] = defaultdict(dict)
+    baseline: dict[str, Row] = {}
+    for row in rows:
+        if row.source not in NOT_MODELS:
+            lines[row.line][row.task] = row
+        elif row.source == "baseline":
+            best = baseline.get(row.task)
+            baseline[row.task] = row if best is None or row.mean > best.mean else best
+    protocols = dict.fromkeys(lines, "")
+    for group in results.groups:
+        if not group.departures.whole:
+            departures = replace(group.departures, weights="", submission="", unlike=())
+            protocols[group.line] = str(departures)
+    return ViewRows(results, dict(lines), protocols, baseline)
+
+
+def score(row: Row) -> str:
+    """``70.1 ±0.4``: percent, with half the 95% interval where three seeds bear one."""
+    words = f"{100 * row.mean:.1f}"
+    if row.margin is not None and row.n_seeds >= LEAST_SEEDS:
+        words += f" ±{100 * row.margin:.1f}"
+    if row.failed:
+        words += f" ({row.failed} failed)"
+    return words
+
+
+def shared_tasks(lines: Mapping[Line, Collection[str]], order: Iterable[str]) -> tuple[str, ...]:
+    """The set of tasks with the most scores, tasks times the lines that have all of them; then the
+    most lines. In `order`.
     """
-    best = set(chosen) or _most_shared(lines)
-    return tuple(task for task in order if task in best)
+    task_sets = {frozenset(tasks) for tasks in lines.values()}
+    task_sets |= {tasks & others for tasks, others in combinations(task_sets, 2)}
 
-
-def _most_shared(lines: Mapping[Line, Collection[str]]) -> set[str]:
-    sets = {frozenset(tasks) for tasks in lines.values()}
-    candidates = sets | {tasks & tasks_of_another for tasks in sets for tasks_of_another in sets}
-    best: tuple[int, int, list[str]] = (0, 0, [])
-    for tasks in candidates:
+    def shared_scores(tasks: frozenset[str]) -> tuple[int, int, list[str]]:
         count = sum(tasks <= set(scored) for scored in lines.values())
-        best = max(best, (count * len(tasks), count, sorted(tasks)))
-    return set(best[2])
+        return count * len(tasks), count, sorted(tasks)
+
+    best = max(task_sets, key=shared_scores, default=frozenset())
+    return tuple(task for task in order if task in best)

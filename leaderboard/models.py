@@ -4,14 +4,15 @@ seeds, its cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 import streamlit as st
 
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
-from biobench.report.escape import for_html, plain
+from biobench.report.escape import plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results
@@ -19,6 +20,7 @@ from biobench.report.row import Row
 from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.board import ranked
+from leaderboard.lines import score
 from leaderboard.needle import read_grids, show_maps
 from leaderboard.ranking import Entry, Ranking, views
 from leaderboard.table import entry_key, result_of, shown_names
@@ -39,20 +41,21 @@ def show() -> None:
     title = st.container()
     chosen = standings[page.choose("Model", order, "model")]
     entry = chosen[0][1]
-    line = (entry.model, entry.variant, entry.source)
-    groups = page.unread(g for g in loaded.groups if (g.model, g.variant, g.source) == line)
+    groups = page.unread(group for group in loaded.groups if group.line == entry.line)
     title.title(page.literal(shown_names([entry])[entry.name]))
-    st.caption(page.literal(_about(entry, groups)))
+    about = result_of(entry)
+    if not groups:
+        about += ": no runs, so no seeds, speed or memory"
+    st.caption(page.literal(about))
     with st.container(horizontal=True, gap="medium"):
         for ranking, model_entry in chosen:
-            _show_rank(ranking, model_entry)
+            _show_rank(loaded, ranking, model_entry)
     for ranking, model_entry in chosen:
         _field(ranking, model_entry)
         _show_tasks(ranking, model_entry)
     if groups:
         _card(groups)
         _ledger(groups)
-        _seeds([row for _, model_entry in chosen for row in model_entry.cells.values()])
         _needles(groups)
     else:
         _publication(entry, loaded)
@@ -60,33 +63,40 @@ def show() -> None:
 
 def _standings(loaded: Results) -> dict[str, list[Standing]]:
     """Name in the link -> the model's line in each view that has it."""
-    standings: dict[str, list[Standing]] = {}
+    standings: dict[str, list[Standing]] = defaultdict(list)
     for view in views(loaded):
-        ranking = ranked(view, (), None, page.results_state(), loaded)
+        ranking = ranked(loaded, view)
         for entry in ranking.entries:
-            standings.setdefault(entry_key(entry), []).append((ranking, entry))
+            standings[entry_key(entry)].append((ranking, entry))
     return standings
 
 
-def _about(entry: Entry, groups: Sequence[RunGroup]) -> str:
-    result = result_of(entry)
-    if groups:
-        return result
-    return f"{result}: no runs, so no seeds, speed or memory"
+def _show_rank(loaded: Results, ranking: Ranking, entry: Entry) -> None:
+    """The mean and the rank; without a mean, how many of the tasks it has.
 
-
-def _show_rank(ranking: Ranking, entry: Entry) -> None:
-    """The mean and the rank; without a mean, how many of the tasks it has."""
-    title, count = page.literal(ranking.title), len(ranking.shared)
-    if entry.mean is None:
-        tasks = f"{len(entry.cells)} of {count} tasks"
-        st.metric(f"{title}, not ranked", tasks, width="content")
-        return
-    rank = "not ranked"
-    if entry.rank is not None:
-        rank = f"rank {entry.rank} of {sum(e.rank is not None for e in ranking.entries)}"
-    label = f"{title}, mean of {count}: {rank}"
-    st.metric(label, page.score(entry.mean), width="content")
+    A task on which the model guesses ranks nobody: the others do, among all models that have them.
+    """
+    title = page.literal(ranking.title)
+    guessed = [task for task, row in entry.cells.items() if row.guessing]
+    tasks = tuple(task for task in ranking.shared if task not in guessed)
+    if len(tasks) < len(ranking.shared) and tasks:
+        ranking = ranked(loaded, ranking.view, tasks, ranking.protocol)
+        entry = next(other for other in ranking.entries if other.line == entry.line)
+    about = None
+    if guessed:
+        about = f"not above guessing, left out: {page.literal(', '.join(guessed))}"
+    if entry.mean is None or not tasks:
+        count = len(entry.cells) - len(guessed)
+        number, label = f"{count} of {len(ranking.shared)} tasks", f"{title}, not ranked"
+    else:
+        rank = "not ranked"
+        if entry.rank is not None:
+            rank = f"rank {entry.rank} of {sum(e.rank is not None for e in ranking.entries)}"
+        number, label = score(entry.mean), f"{title}, mean of {len(tasks)}: {rank}"
+    with st.container(width="content", gap="xsmall"):
+        st.metric(label, number, width="content")
+        if about:
+            st.caption(about)
 
 
 def _field(ranking: Ranking, entry: Entry) -> None:
@@ -97,12 +107,9 @@ def _field(ranking: Ranking, entry: Entry) -> None:
         points.append(charts.mean_point("task", name, row, "this model"))
         for rival in ranking.entries:
             if rival is not entry and rival.protocol == entry.protocol and task in rival.cells:
-                score = 100 * rival.cells[task].mean
-                rival_dots.append({"task": name, "name": plain(rival.name), "score": score})
-        baseline = ranking.baseline.get(task)
-        if baseline is not None:
-            score = 100 * baseline.mean
-            baselines.append({"task": name, "name": plain(baseline.model), "score": score})
+                rival_dots.append(_dot(name, rival.name, rival.cells[task]))
+        if task in ranking.baseline:
+            baselines.append(_dot(name, ranking.baseline[task].model, ranking.baseline[task]))
     chart = charts.scores(points, "task", behind=rival_dots, baselines=baselines, ink=page.ink())
     page.draw(chart, f"Scores by task among all models: {ranking.title}")
     st.caption(
@@ -111,30 +118,20 @@ def _field(ranking: Ranking, entry: Entry) -> None:
     )
 
 
-def _seeds(rows: Sequence[Row]) -> None:
-    points = [charts.mean_point("task", plain(row.task), row, "mean") for row in rows]
-    dots = []
-    for row in rows:
-        dots += charts.seed_dots("task", plain(row.task), row)
-    if not dots:
-        return
-    with st.expander("Seed by seed"):
-        chart = charts.scores(points, "task", behind=dots, ink=page.ink())
-        page.draw(chart, "Score of every seed, with means and intervals")
-        st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
+def _dot(task: str, model: str, row: Row) -> dict[str, object]:
+    return {"task": task, "name": plain(model), "score": 100 * row.mean}
 
 
 def _needles(groups: Sequence[RunGroup]) -> None:
     needles = [group for group in groups if group.briefs[0].type == "needle"]
     if needles:
         st.header("Needle in a haystack", anchor=False)
-        grids = read_grids(needles)
-        show_maps(grids, [grid.task for grid in grids])
+        show_maps({grid.task: grid for grid in read_grids(needles)})
 
 
 def _show_tasks(ranking: Ranking, entry: Entry) -> None:
     """The scores by task in a table, and as cards for a narrow screen."""
-    rows = _table(ranking, entry)
+    rows = [_task_row(ranking, entry, task) for task in entry.cells]
     name = ranking.view.replace(" ", "_")
     title = f"Scores by task: {ranking.title}"
     with st.container(key=f"bb_table_{name}"):
@@ -143,32 +140,20 @@ def _show_tasks(ranking: Ranking, entry: Entry) -> None:
             config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
             alt=title,
         )
+    cards = []
+    for task, row in zip(entry.cells, rows, strict=True):
+        about = []
+        for column, cell in row.items():
+            if cell is not None and column not in ("task", "score"):
+                about.append(f"{column}: {page.cell_text(cell)}")
+        link = page.link_to("tasks", "task", task, "").rstrip("#")
+        cards.append(page.card(task, row["score"], about, link=link))
     with st.container(key=f"bb_cards_{name}"):
-        page.show_cards([_task_card(row) for row in rows], title)
-
-
-def _task_card(row: Mapping[str, object]) -> str:
-    """A task, its score, and below them what else is known."""
-    texts = {name: for_html(page.cell_text(cell)) for name, cell in row.items() if cell is not None}
-    address, _, task = str(row["task"]).partition("#")
-    link = f'<a href="{for_html(address)}" target="_self">{for_html(task)}</a>'
-    score = texts["score"]
-    about = [f"{name}: {text}" for name, text in texts.items() if name not in ("task", "score")]
-    return f"<li><div>{link}<b>{score}</b></div><small>{' · '.join(about)}</small></li>"
-
-
-def _table(ranking: Ranking, entry: Entry) -> list[dict[str, object]]:
-    """A row a task: the score, the best under the same protocol, the best baseline, and what the
-    run cost.
-    """
-    rows = [_task_row(ranking, entry, task) for task in entry.cells]
-    # what is known of no task (a baseline that nobody measured, costs of printed scores) has no
-    # column
-    filled = {name for row in rows for name, cell in row.items() if cell is not None}
-    return [{name: cell for name, cell in row.items() if name in filled} for row in rows]
+        page.show_cards(cards, title)
 
 
 def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
+    """The score, the best under the same protocol, the best baseline, and what the run cost."""
     row = entry.cells[task]
     rivals = [e for e in ranking.entries if task in e.cells and e.protocol == entry.protocol]
     best = max(rivals, key=lambda rival: rival.cells[task].mean)
@@ -185,12 +170,14 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
         "peak memory, GB": None,
         "documents cut": row.truncated_documents,
         "gold lost": row.lost_gold,
-        "in its training text": None,
+        "remark": None,
     }
-    if marked(row.contamination):
-        cells["in its training text"] = "test documents"
-    baseline = ranking.baseline.get(task)
-    if baseline is not None:
+    if row.guessing:
+        cells |= {"behind the best": None, "remark": "not above guessing"}
+    elif marked(row.contamination):
+        cells["remark"] = "test documents in its training text"
+    if task in ranking.baseline:
+        baseline = ranking.baseline[task]
         cells["best baseline"] = _named_score(baseline.model, baseline.mean)
     if row.peak_memory_bytes is not None:
         cells["peak memory, GB"] = row.peak_memory_bytes / 1e9
@@ -204,22 +191,22 @@ def _named_score(name: str, share: float) -> page.ShownNumber:
 def _card(groups: Sequence[RunGroup]) -> None:
     """What the records say of the model and of the programs that ran it."""
     record, brief = groups[0].records[0], groups[0].briefs[0]
-    records = [record for group in groups for record in group.records]
-    days = [brief.started[:10] for group in groups for brief in group.briefs]
-    made_with = sorted(
-        {f"BioBench {r.provenance.biobench}, {r.provenance.device}" for r in records}
-    )
-    windows = sorted({group.records[0].windows.max_length for group in groups})
-    licence = next((r.model.licence for r in records if r.model.licence), "not recorded")
+    model = record.model
+    days, made_with, windows = set(), set(), set()
+    for group in groups:
+        windows.add(str(group.records[0].windows.max_length))
+        for other in group.records:
+            days.add(other.provenance.started[:10])
+            made_with.add(f"BioBench {other.provenance.biobench}, {other.provenance.device}")
     about = {
-        "revision": record.model.revision or "–",
-        "architecture": record.model.architecture,
-        "parameters": f"{record.model.parameters:,}",
-        "window, tokens": ", ".join(map(str, windows)),
-        "weights hash": record.model.hash[:16],
-        "evaluated": " – ".join(dict.fromkeys((min(days), max(days)))),
-        "made with": "; ".join(made_with),
-        "licence": licence,
+        "revision": model.revision or "–",
+        "architecture": model.architecture,
+        "parameters": f"{model.parameters:,}",
+        "window, tokens": ", ".join(sorted(windows, key=int)),
+        "weights hash": model.hash[:16],
+        "evaluated": " – ".join(sorted({min(days), max(days)})),
+        "made with": "; ".join(sorted(made_with)),
+        "licence": model.licence or "not recorded",
     }
     escaped = {name: page.literal(plain(value)) for name, value in about.items()}
     if brief.revision and "/" in brief.model:
@@ -230,13 +217,12 @@ def _card(groups: Sequence[RunGroup]) -> None:
 
 def _publication(entry: Entry, loaded: Results) -> None:
     """What a publication says of a model that was not run here."""
-    values = [value for value in loaded.published if value.model == entry.model]
-    sources = {value.source: value.url for value in values}
     about = {}
     if entry.parameters:
         about["parameters"] = f"{entry.parameters:,}"
-    for source, url in sources.items():
-        about["published in"] = f"{page.literal(plain(source))} {page.link(url)}"
+    for value in loaded.published:
+        if value.model == entry.model:
+            about["published in"] = f"{page.literal(plain(value.source))} {page.link(value.url)}"
     page.facts(about)
 
 

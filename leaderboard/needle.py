@@ -3,8 +3,8 @@ side."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -15,9 +15,11 @@ from biobench.report.details.needle import CHANCE, NeedleGrid, grid_of, map_html
 from biobench.report.entrants import line_name
 from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
+from leaderboard import page
 from leaderboard.launch import is_public
 from leaderboard.page import (
     ShownNumber,
+    apart,
     choose,
     choose_several,
     draw,
@@ -46,7 +48,7 @@ def show() -> None:
             )
         return
     task = choose("Task", sorted({g.task for g in groups}), "task")
-    group_of = {key_of((g.model, g.variant, g.source)): g for g in groups if g.task == task}
+    group_of = {key_of(group.line): group for group in groups if group.task == task}
     names = sorted(group_of, key=str.casefold)
     chosen = choose_several("Up to six models", names, "models", names[:MOST], max_selections=MOST)
     grids = sorted(
@@ -60,33 +62,31 @@ def show() -> None:
     _reach(grid_of_name)
     with st.expander("By length and position"):
         _length_table(grid_of_name)
-        show_maps(grids, list(grid_of_name))
+        show_maps(grid_of_name)
 
 
 def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
     """A name each: model and variant, and the source where another grid has the same."""
-    short = without_revisions(line_name(g.model, g.variant) for g in grids)
-    names = [short[line_name(g.model, g.variant)] for g in grids]
-    times = Counter(names)
-    return [
-        f"{name} · {g.source}" if times[name] > 1 else name
-        for name, g in zip(names, grids, strict=True)
-    ]
+    short = without_revisions(line_name(grid.model, grid.variant) for grid in grids)
+    names = [short[line_name(grid.model, grid.variant)] for grid in grids]
+    return apart(names, [grid.source for grid in grids])
 
 
 def _reach(names: Mapping[str, NeedleGrid]) -> None:
     """Who reads furthest above chance, in a sentence and a chart; models at chance in one line."""
     st.subheader(_furthest(names), anchor=False)
-    readers = {name: grid for name, grid in names.items() if grid.reads_up_to}
-    at_chance = [name for name in names if name not in readers]
+    readers, at_chance, reaches = {}, [], []
+    for name, grid in names.items():
+        if grid.reads_up_to:
+            readers[name] = grid
+        else:
+            at_chance.append(name)
+        reaches.append(f"{name} {grid.reads_up_to or 'not above chance'}")
     drawn = readers or names
     unit = next(iter(drawn.values())).unit
-    reach = ", ".join(
-        f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items()
-    )
     draw(
         charts.lengths(_length_points(drawn), unit, ink()),
-        f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}",
+        f"Accuracy by length, one line a model, chance at 50; reads up to: {', '.join(reaches)}",
     )
     if at_chance:
         st.caption(f"At chance: {literal(', '.join(at_chance))}.")
@@ -121,15 +121,9 @@ def _length_points(names: Mapping[str, NeedleGrid]) -> list[dict[str, Any]]:
     for name, grid in names.items():
         for length in grid.lengths:
             share = grid.share(length)
-            accuracy = share.mean if share else CHANCE
-            points.append(
-                {
-                    "model": name,
-                    "length": length,
-                    "score": 100 * accuracy,
-                    "read": share is not None,
-                }
-            )
+            accuracy = CHANCE if share is None else share.mean
+            point = {"model": name, "length": length, "score": 100 * accuracy}
+            points.append(point | {"read": share is not None})
     return points
 
 
@@ -151,38 +145,25 @@ def read_grids(groups: Sequence[RunGroup]) -> list[NeedleGrid]:
     """The grids; one that cannot be read says why and leaves the others."""
     grids = []
     for group in groups:
+        # changes when a run is made again or scored again
+        state = [(brief.key, brief.started, brief.scores) for brief in group.briefs]
         try:
-            # changes when a run is made again or scored again
-            grids.append(
-                _read(
-                    repr([(group.store.root, b.key, b.started, b.scores) for b in group.briefs]),
-                    group,
-                )
-            )
+            grids.append(page.made_once(partial(grid_of, group), "needle", group.task, repr(state)))
         except BioBenchError as error:
             st.warning(f"{text(group.model)}: {text(error.what)}; {text(error.hint)}")
     return grids
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _read(state: str, _group: RunGroup) -> NeedleGrid:
-    """`state` stands for the runs."""
-    del state
-    return grid_of(_group)
-
-
-def show_maps(grids: Sequence[NeedleGrid], names: Sequence[str]) -> None:
+def show_maps(grids: Mapping[str, NeedleGrid]) -> None:
     """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance
     to all right.
     """
     st.caption(
         "Accuracy in percent by length of the document and place of the fact, with the interval "
-        "for other examples of "
-        "the same kind, 95% over all cells together. The tint goes from chance (50) to all right "
-        "(100); n/a: beyond "
-        "the model's window."
+        "for other examples of the same kind, 95% over all cells together. The tint goes from "
+        "chance (50) to all right (100); n/a: beyond the model's window."
     )
     with st.container(horizontal=True):
-        for grid, name in zip(grids, names, strict=True):
+        for name, grid in grids.items():
             with st.container(width=520):
                 st.html(map_html(grid, name))

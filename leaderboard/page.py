@@ -7,16 +7,17 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import DARK_INK, FEW_SEEDS, INK, legible
+from biobench.report.charts import DARK_INK, INK, legible
 from biobench.report.details.pretraining import (
     FOLDER,
     Pretraining,
@@ -25,13 +26,14 @@ from biobench.report.details.pretraining import (
     read_pretraining,
 )
 from biobench.report.entrants import line_name
-from biobench.report.escape import for_html
+from biobench.report.escape import for_html, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
 from biobench.report.row import AverageName, Row
+from biobench.store import UnusableFile
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
-from leaderboard.lines import Line
+from leaderboard.lines import Line, score
 
 ANY = "any"
 AVERAGES: dict[AverageName, str] = {
@@ -40,6 +42,7 @@ AVERAGES: dict[AverageName, str] = {
     "micro": "micro F1",
     "weighted": "weighted F1",
 }
+Made = TypeVar("Made")
 STUDIES = "study"
 """Folder of a results folder with declared studies and their tables."""
 
@@ -78,6 +81,21 @@ def results() -> Results:
     return _load(str(results_dir()), results_state())
 
 
+@st.cache_resource(max_entries=128, show_spinner="Computing")
+def _made(asked: tuple[object, ...], state: str, _make: Callable[[], Any]) -> Any:
+    """`asked` stands for what is made, `state` for the folder's content."""
+    del asked, state
+    return _make()
+
+
+def made_once(make: Callable[[], Made], *asked: object) -> Made:
+    """What `make` gives, kept while the folder's content is the same. asked: texts and numbers that
+    stand for it, its name first.
+    """
+    made: Made = _made(asked, results_state(), make)
+    return made
+
+
 @st.cache_resource(max_entries=2, show_spinner=False)
 def _read(folders: tuple[str, ...], state: str) -> Pretraining:
     """`state` stands for the folders' content."""
@@ -95,8 +113,8 @@ def trained_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
     """The pretraining run that exported the encoder of these runs, known by its weights; None where
     none did.
     """
-    weights = dict.fromkeys(g.briefs[0].weights for g in groups)
-    return next((run for w in weights if (run := pretraining().of_model(w)) is not None), None)
+    runs = (pretraining().of_model(group.briefs[0].weights) for group in groups)
+    return next(filter(None, runs), None)
 
 
 def unread(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
@@ -124,10 +142,11 @@ def literal(words: str) -> str:
     Escapes alone do not do: bare addresses become links, and `:material/...:` an icon, after
     Markdown is read. A sign that is not seen breaks them.
     """
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#&" else c for c in words)
-    return _JOINED.sub("\\g<0>\u200b", escaped)
+    return _JOINED.sub("\\g<0>\u200b", _SIGN.sub(r"\\\g<0>", words))
 
 
+_SIGN = re.compile(r"[\\`*_\[\]<>|~$:#&]")
+"""What Markdown may take for markup."""
 _JOINED = re.compile(r"www(?=\.)|:(?=\S)|@", re.IGNORECASE)
 """Where a bare address, an e-mail address or a directive begins."""
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?(/[A-Za-z0-9./_~%?=&+#,@-]*)?")
@@ -136,6 +155,14 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?(/[A-Za-z0-9./_~%?=&+#,@-]
 def link(address: str) -> str:
     """A link to a plain address; anything else is shown as it stands."""
     return f"<{address}>" if _ADDRESS.fullmatch(address) else literal(address)
+
+
+def with_short_names(sentence: str, short: Mapping[str, str]) -> str:
+    """A sentence as Markdown, its models by their short names, in bold."""
+    written = {literal(name): f"**{literal(called)}**" for name, called in short.items()}
+    # the longest first: a name may be the beginning of another
+    pattern = "|".join(map(re.escape, sorted(written, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: written[match.group()], text(sentence))
 
 
 def without_commands(note: str) -> str:
@@ -154,6 +181,15 @@ def show_notes(title: str, notes: Sequence[str], limit: int = 100) -> None:
                 st.text(plain_note(without_commands(note)))
             if len(notes) > limit:
                 st.caption(f"{len(notes) - limit} more stand on the pages of their tasks.")
+
+
+def show_findings(findings: Sequence[UnusableFile], title: str, *, expanded: bool = False) -> None:
+    """Files that could not be read, and what to do about each."""
+    if findings:
+        with st.expander(f"{title} ({len(findings)})", expanded=expanded):
+            st.caption("These files could not be read. Everything else is shown.")
+            for finding in findings:
+                st.markdown(f"{text(finding)}\n→ {text(finding.hint)}")
 
 
 def say_no_runs() -> None:
@@ -180,12 +216,7 @@ def choose(
     empty.
     """
     name_of = names or {}
-    asked = st.query_params.get(key)
-    if asked and key not in st.session_state and asked not in {name_of.get(o, o) for o in options}:
-        st.warning(
-            f"The link names something that is not here: {text(asked)}. Something else is shown "
-            f"in its place."
-        )
+    _warn_of_others(key, [name_of.get(option, option) for option in options])
     chosen: str = st.selectbox(
         label,
         options,
@@ -201,14 +232,21 @@ def choose_several(
     label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **layout: Any
 ) -> list[str]:
     """As `choose`, several."""
-    asked = [value for value in st.query_params.get_all(key) if value and value not in options]
-    if asked and key not in st.session_state:
-        st.warning(f"The link names something that is not here: {text(', '.join(asked))}.")
+    _warn_of_others(key, options)
     return list(
         st.multiselect(
             label, options, default=list(default), key=key, bind="query-params", **layout
         )
     )
+
+
+def _warn_of_others(key: str, options: Sequence[str]) -> None:
+    """Say what a link asks for that is none of the options."""
+    if key in st.session_state:
+        return
+    others = [value for value in st.query_params.get_all(key) if value and value not in options]
+    if others:
+        st.warning(f"The link names something that is not here: {text(', '.join(others))}.")
 
 
 def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: Any) -> AverageName:
@@ -231,6 +269,15 @@ def key_of(line: Line) -> str:
     return name if line[2] == "run" else f"{name} · {line[2]}"
 
 
+def apart(names: Sequence[str], sources: Sequence[str]) -> list[str]:
+    """A name each: with the source behind it where another has the same."""
+    times = Counter(names)
+    unlike = []
+    for name, source in zip(names, sources, strict=True):
+        unlike.append(f"{name} · {source}" if times[name] > 1 else name)
+    return unlike
+
+
 def link_to(page: str, key: str, value: str, label: str) -> str:
     """The address of a page with a choice; `shown` stands behind # as the text of a link column."""
     return f"{page}?{key}={quote(value)}#{quote(label)}"
@@ -238,16 +285,6 @@ def link_to(page: str, key: str, value: str, label: str) -> str:
 
 LINK = r"#(.*)$"
 """How a link column finds its text."""
-
-
-def score(row: Row) -> str:
-    """``70.1 ±0.4``: percent, with half the 95% interval where three seeds bear one."""
-    words = f"{100 * row.mean:.1f}"
-    if row.margin is not None and row.n_seeds >= FEW_SEEDS:
-        words += f" ±{100 * row.margin:.1f}"
-    if row.failed:
-        words += f" ({row.failed} failed)"
-    return words
 
 
 class ShownNumber(float):
@@ -301,12 +338,14 @@ def show_table(
     shades: Sequence[str] = (),
     **options: Any,
 ) -> Any:
-    """A table whose columns sort as what they hold: numbers as numbers, whatever stands behind.
+    """A table whose columns sort as what they hold: numbers as numbers, whatever stands behind. A
+    column without any cell is left out.
 
     shades: the CSS of each row's cells.
     """
     # of another type, the texts of `ShownNumber` would be lost
-    table = pd.DataFrame(rows, dtype=object).style.format(cell_text, na_rep="–")
+    frame = pd.DataFrame(rows, dtype=object).dropna(axis="columns", how="all")
+    table = frame.style.format(cell_text, na_rep="–")
     if shades:
         table = table.apply(_shaded, axis=None, shades=shades)
     options.setdefault("height", "content" if len(rows) <= WHOLE else "auto")
@@ -326,6 +365,22 @@ def cell_text(cell: object) -> str:
     if isinstance(cell, float) and not isinstance(cell, ShownNumber):
         return f"{cell:.1f}"
     return str(cell)
+
+
+def card(
+    name: str, number: object, about: Iterable[object], *, link: str = "", kind: str = ""
+) -> str:
+    """A row for a narrow screen: a name, its score and, below them, what else is known. All texts
+    are escaped. kind: a class of the style sheet.
+    """
+    shown_name = f"<span>{for_html(name)}</span>"
+    if link:
+        shown_name = f'<a href="{for_html(link)}" target="_self">{for_html(name)}</a>'
+    small = words(" · ".join(map(str, about)), for_html)
+    return (
+        f'<li class="{kind}"><div>{shown_name}<b>{for_html(str(number))}</b></div>'
+        f"<small>{small}</small></li>"
+    )
 
 
 def show_cards(cards: Iterable[str], title: str) -> None:

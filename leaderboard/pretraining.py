@@ -29,6 +29,7 @@ from leaderboard.page import (
     literal,
     pretraining,
     results,
+    show_findings,
     show_table,
     text,
 )
@@ -40,10 +41,7 @@ def show() -> None:
     """Draw the view: experiments first where there are no runs."""
     st.title("Pretraining")
     trained = pretraining()
-    if trained.findings:
-        with st.expander(f"Findings ({len(trained.findings)})"):
-            for finding in trained.findings:
-                st.markdown(f"{text(finding)}\n→ {text(finding.hint)}")
+    show_findings(trained.findings, "Findings")
     here, experiments = st.tabs(
         ["Runs here", "Experiments"], default=None if trained.runs else "Experiments"
     )
@@ -71,11 +69,11 @@ def show() -> None:
 
 def _first(names: Sequence[str]) -> list[str]:
     """Names that end in detour and twin, else the first two."""
-    pair = [
-        next((n for n in names if n.rsplit("/", 1)[-1].endswith(word)), None)
-        for word in ("detour", "twin")
-    ]
-    return [n for n in pair if n] if all(pair) else list(names[:2])
+    detours = [name for name in names if name.endswith("detour")]
+    twins = [name for name in names if name.endswith("twin")]
+    if detours and twins:
+        return [detours[0], twins[0]]
+    return list(names[:2])
 
 
 def _charts(runs: Sequence[TrainingRun]) -> None:
@@ -94,12 +92,8 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
             draw(chart, f"{title}: curves over the training")
     st.caption(
         "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: "
-        "losses compare within "
-        "one objective only."
+        "losses compare within one objective only. Long curves are thinned."
     )
-    skipped = max(run.skipped for run in runs)
-    if skipped:
-        st.caption(f"Long curves are thinned to every {skipped + 1}th point.")
 
 
 def _ledgers(runs: Sequence[TrainingRun]) -> None:
@@ -110,13 +104,11 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
     likely_pair = _first(list(with_ledger))
     column_a, column_b = st.columns(2)
     with column_a:
-        name_a = choose("A", sorted(with_ledger, key=lambda n: n != likely_pair[0]), "ledger_a")
+        options = sorted(with_ledger, key=lambda name: name != likely_pair[0])
+        name_a = choose("A", options, "ledger_a")
     with column_b:
-        name_b = choose(
-            "B",
-            sorted((n for n in with_ledger if n != name_a), key=lambda n: n != likely_pair[1]),
-            "ledger_b",
-        )
+        options = sorted(set(options) - {name_a}, key=lambda name: (name != likely_pair[1], name))
+        name_b = choose("B", options, "ledger_b")
     try:
         table = ledger_table(with_ledger[name_a], with_ledger[name_b])
     except StoreError as error:
@@ -124,43 +116,34 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
         st.warning(text(error.what))
         return
     (st.success if table.matched else st.warning)(literal(plain_note(table.verdict)))
-    only = st.toggle("Only what differs", key="only_differing", bind="query-params")
     rows = []
     for name, a, b, binding in table.rows:
         equal = "no: twins must agree" if binding else "no, may differ"
         if a == b:
-            if only:
-                continue
             equal = "yes"
-        rows.append(
-            {"quantity": name, "A": plain_note(a), "B": plain_note(b), "equal": equal},
-        )
+        rows.append({"quantity": name, "A": plain_note(a), "B": plain_note(b), "equal": equal})
     show_table(rows)
 
 
 def _cka(trained: Pretraining) -> None:
     st.header("Divergence of representations (1 − CKA)", anchor=False)
-    names = {a.name: a for a in trained.analyses}
-    analysis_column, estimator_column = st.columns(2)
-    with analysis_column:
-        chosen = names[choose("Analysis", list(names), "analysis")]
-    present = [
-        e for e in ("debiased", "biased") if any(x["estimator"] == e for x in chosen.data["lines"])
-    ]
-    if not present:
+    analyses = {analysis.name: analysis for analysis in trained.analyses}
+    chosen = analyses[choose("Analysis", list(analyses), "analysis")]
+    estimators = {line["estimator"] for line in chosen.data["lines"]}
+    if not estimators:
         st.info("This analysis holds no layers.")
         return
-    with estimator_column:
-        estimator = choose("Estimator", present, "estimator")
+    # the debiased one where it was computed
+    estimator = max(estimators)
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
     draw(
         cka_chart(chosen.data, estimator=estimator),
-        "Divergence of representations by layer",
+        f"Divergence of representations by layer, {estimator} estimator",
         width="content",
     )
     st.caption(
-        "Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the "
-        "training seed alone."
+        f"The {estimator} estimator. Bars: 95% jackknife intervals over texts. Seed noise: two "
+        "runs that differ by the training seed alone."
     )
 
 
@@ -172,7 +155,12 @@ def _studies(studies: Sequence[StudyTable]) -> None:
         return
     st.header("Studies here", anchor=False)
     ordered = with_replications(studies)
-    differences = [row for study in ordered for row in _forest_rows(study)]
+    differences, questions = [], []
+    for study in ordered:
+        differences += _forest_rows(study)
+        sentences = [f"{study.title}.", *replication_sentences(study, studies)]
+        questions.append(f"- {literal(' '.join(sentences))}")
+    st.markdown("\n".join(questions))
     if differences:
         draw(
             charts.differences(differences, "arm", ink()),
@@ -184,40 +172,34 @@ def _studies(studies: Sequence[StudyTable]) -> None:
             "the one above."
         )
     for study in ordered:
-        for sentence in replication_sentences(study, studies):
-            st.markdown(literal(sentence))
-        with st.expander(literal(study.title)):
+        with st.expander(literal(study.file)):
             _study_table(study)
 
 
 def with_replications(studies: Sequence[StudyTable]) -> list[StudyTable]:
     """The largest first, each followed by those that repeat it."""
-    by_size = sorted(studies, key=lambda s: -sum(r.budget * len(r.scores) for r in s.rows))
-    files = {study.file for study in studies}
-    ordered: list[StudyTable] = []
-    for study in by_size:
-        if study.replicates not in files:
-            ordered.append(study)
-            ordered += [repeat for repeat in by_size if repeat.replicates == study.file]
-    # a study that repeats a repetition
-    return ordered + [study for study in by_size if study not in ordered]
+    sizes = {}
+    for study in studies:
+        sizes[study.file] = sum(row.budget * len(row.scores) for row in study.rows)
+
+    def position(study: StudyTable) -> tuple[int, str, bool]:
+        original = study.replicates if study.replicates in sizes else study.file
+        return -sizes[original], original, study.file != original
+
+    return sorted(studies, key=position)
 
 
 def _forest_rows(study: StudyTable) -> list[dict[str, object]]:
     start = "↳ " if study.replicates else ""
     rows: list[dict[str, object]] = []
     for row in study.rows:
-        if row.difference is None:
-            continue
-        cells: dict[str, object] = {
-            "arm": plain(f"{start}{study.file}: {row.arm}, {row.budget / 1e6:,.1f} M"),
-            "difference": 100 * row.difference,
-            "low": None,
-            "high": None,
-        }
-        if row.low is not None and row.high is not None:
-            cells |= {"low": 100 * row.low, "high": 100 * row.high}
-        rows.append(cells)
+        if row.difference is not None:
+            name = plain(f"{start}{study.file}: {row.arm}, {row.budget / 1e6:,.1f} M")
+            cells: dict[str, object] = {"arm": name}
+            for field in ("difference", "low", "high"):
+                share = getattr(row, field)
+                cells[field] = None if share is None else 100 * share
+            rows.append(cells)
     return rows
 
 
@@ -232,10 +214,12 @@ def replication_sentences(study: StudyTable, studies: Sequence[StudyTable]) -> l
             original = found.get((row.arm, row.budget))
             if original is None or row.difference is None:
                 continue
-            is_same = row.shown and original * row.difference > 0
+            outcome = "did not repeat"
+            if row.shown and original * row.difference > 0:
+                outcome = "did repeat"
             sentences.append(
                 f"{study.file}, {row.arm}: repeated with {len(row.scores)} new seeds "
-                f"({repeat.file}): {'did repeat' if is_same else 'did not repeat'}."
+                f"({repeat.file}): {outcome}."
             )
     return sentences
 
@@ -293,19 +277,17 @@ def _experiment_chart(experiment: Experiment) -> Any:
     for tables of another kind.
     """
     columns = [column for column in experiment.columns if column.unit == "percent"]
-    is_curve = len(columns) > 1 and all(column.name[0].isdigit() for column in columns)
-    if not columns or (len(columns) > 1 and not is_curve):
-        return None
     points = []
     for line in experiment.lines:
-        values = zip(experiment.columns, line.values, strict=True)
-        for column, value in values:
+        for column, value in zip(experiment.columns, line.values, strict=True):
             if column in columns and value is not None:
                 point = {"condition": plain(line.name), "step": plain(column.name), "score": value}
                 points.append(point | {"result": "published", "low": None, "high": None})
-    if is_curve:
+    if len(columns) == 1:
+        return charts.scores(points, "condition", title=f"{columns[0].name}, %", ink=ink())
+    if columns and all(column.name[0].isdigit() for column in columns):
         return charts.curves(points, "condition")
-    return charts.scores(points, "condition", title=f"{columns[0].name}, %", ink=ink())
+    return None
 
 
 def _frame(experiment: Experiment) -> pd.DataFrame:

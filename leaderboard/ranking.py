@@ -6,7 +6,8 @@ the one that is asked for. Runs under another protocol share no ranking.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.comparison.compare import compare
@@ -19,7 +20,15 @@ from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.stats import task_weights
 from leaderboard.best_runs import BestRun, best_runs
-from leaderboard.lines import NOT_MODELS, TESTABLE, Line, Lines, means, protocols, shared_tasks
+from leaderboard.lines import (
+    NOT_MODELS,
+    TESTABLE,
+    Line,
+    Lines,
+    ViewRows,
+    rows_of_view,
+    shared_tasks,
+)
 
 MOST_RANKED = 12
 """Models up to which the error rates of possible ranks were measured (docs/statistics.md)."""
@@ -32,7 +41,7 @@ PROTOCOLS = {"small protocol": "small protocol: at most 2,000 training texts"}
 class Entry:
     """A line of the table. protocol: "" for the full one; mean: over the shared tasks; rank: among
     the lines that have them all under the protocol that is ranked; kinds: kind of task -> mean of
-    the shared ones; parameters: where known.
+    the shared ones.
     """
 
     model: str
@@ -43,7 +52,6 @@ class Entry:
     mean: Row | None
     rank: int | None
     kinds: Mapping[str, Row]
-    parameters: int | None
     mark: str = ""
     """Of a submission: reproduced, re-scored or claimed."""
 
@@ -53,9 +61,19 @@ class Entry:
         return line_name(self.model, self.variant)
 
     @property
+    def line(self) -> Line:
+        """What names it in a wide table."""
+        return self.model, self.variant, self.source
+
+    @property
     def is_run(self) -> bool:
         """Whether it is a result of this folder, not of a publication."""
         return self.source != "published"
+
+    @property
+    def parameters(self) -> int | None:
+        """Where a row says."""
+        return next((row.parameters for row in self.cells.values() if row.parameters), None)
 
     @property
     def known_parameters(self) -> int | None:
@@ -86,6 +104,11 @@ class Ranking:
         return title_of(self.view)
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What stands for it in a cache."""
+        return self.view, self.average, self.shared, self.protocol
+
+    @property
     def published(self) -> list[Entry]:
         """The ranked published models, best first."""
         return [entry for entry in self.entries if entry.rank is not None and not entry.is_run]
@@ -95,9 +118,12 @@ class Ranking:
         """Mean of the best baselines over the shared tasks; None where one of them has none."""
         if not self.shared or not set(self.shared) <= set(self.baseline):
             return None
-        corpus = {info.id: info.corpus for info in self.columns}
-        weights = task_weights([corpus[task] for task in self.shared])
-        return float(weights @ [self.baseline[task].mean for task in self.shared])
+        corpora, means = [], []
+        for info in self.columns:
+            if info.id in self.shared:
+                corpora.append(info.corpus)
+                means.append(self.baseline[info.id].mean)
+        return float(task_weights(corpora) @ means)
 
 
 def view_of(info: TaskInfo) -> str:
@@ -113,10 +139,12 @@ def title_of(view: str) -> str:
 
 def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
-    models = [row for row in cells(results, "paper").rows if row.source not in NOT_MODELS]
-    scored = {view_of(results.infos[row.task]) for row in models}
-    place_of_view = {view: place for place, view in enumerate(VIEWS)}
-    return sorted(scored, key=lambda view: (place_of_view.get(view, len(VIEWS)), view))
+    scored = set()
+    for row in cells(results, "paper").rows:
+        if row.source not in NOT_MODELS:
+            scored.add(view_of(results.infos[row.task]))
+    shipped = [view for view in VIEWS if view in scored]
+    return shipped + sorted(scored - VIEWS.keys())
 
 
 def ranking(
@@ -135,41 +163,29 @@ def ranking(
     """
     infos = results.infos
     in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
-    rows = [row for row in in_view if row.source not in NOT_MODELS]
-    lines = _lines(rows)
-    protocol_of = protocols(results)
+    shown = rows_of_view(results, in_view)
     if protocol is None:
-        protocol = _common_protocol([protocol_of.get(line, "") for line in lines])
-    eligible = {
-        line: scored for line, scored in lines.items() if protocol_of.get(line, "") == protocol
-    }
-    columns = tuple(
-        info for task, info in infos.items() if any(task in scored for scored in lines.values())
-    )
-    shared = _ranked_tasks(results, view, tasks, columns, eligible)
+        protocol = _common_protocol([shown.protocols[line] for line in shown.lines])
+    scored_tasks = set().union(*shown.lines.values())
+    shared = tuple(task for task in tasks if task in scored_tasks)
+    if not shared:
+        shared = _shared_of_suite(results, view, shown.of_protocol(protocol))
+    columns = tuple(info for task, info in infos.items() if task in scored_tasks)
     # Publications print few tasks under another average; the runs here have each, and are judged on
     # the same tasks whatever the average.
     of_runs = shared
     if average != "paper":
         of_runs = ranking(results, view, tasks, protocol).shared
-    baseline = _best_baselines(in_view)
     return Ranking(
         view=view,
         average=average,
         protocol=protocol,
         columns=columns,
         shared=shared,
-        entries=_entries(results, rows, lines, protocol_of, protocol, columns, shared),
-        baseline=baseline,
-        best_runs=best_runs(results, rows, lines, protocol_of, of_runs, baseline),
+        entries=_entries(shown, protocol, shared),
+        baseline=shown.baseline,
+        best_runs=best_runs(shown, of_runs),
     )
-
-
-def _lines(rows: Iterable[Row]) -> dict[Line, dict[str, Row]]:
-    lines: dict[Line, dict[str, Row]] = {}
-    for row in rows:
-        lines.setdefault(row.line, {})[row.task] = row
-    return lines
 
 
 def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
@@ -180,84 +196,57 @@ def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
     return max(ordered, key=protocols_of_lines.count, default="")
 
 
-def _best_baselines(rows: Iterable[Row]) -> dict[str, Row]:
-    best: dict[str, Row] = {}
-    for row in rows:
-        is_better = row.task not in best or row.mean > best[row.task].mean
-        if row.source == "baseline" and is_better:
-            best[row.task] = row
-    return best
+def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str, ...]:
+    """All tasks of the suite where some line has them all, else those that most lines share."""
+    suite = []
+    for task, info in results.infos.items():
+        if info.in_suite and info.suite == view:
+            suite.append(task)
+    is_whole = any(set(suite) <= scored.keys() for scored in eligible.values())
+    if suite and is_whole:
+        return tuple(suite)
+    return shared_tasks(eligible, results.infos)
 
 
-def _ranked_tasks(
-    results: Results,
-    view: str,
-    tasks: Sequence[str],
-    columns: Sequence[TaskInfo],
-    eligible: Lines,
-) -> tuple[str, ...]:
-    scored = {info.id for info in columns}
-    asked = tuple(task for task in tasks if task in scored)
-    if asked:
-        return asked
-    suite = tuple(i.id for i in results.infos.values() if i.in_suite and i.suite == view)
-    is_whole = any(set(suite) <= scored_by.keys() for scored_by in eligible.values())
-    return suite if suite and is_whole else shared_tasks(eligible, results.infos)
-
-
-def _entries(
-    results: Results,
-    rows: Sequence[Row],
-    lines: Lines,
-    protocol_of: Mapping[Line, str],
-    protocol: str,
-    columns: Sequence[TaskInfo],
-    shared: Sequence[str],
-) -> tuple[Entry, ...]:
+def _entries(shown: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
-    mean_of = means(results, rows, shared)
-    ranked = [line for line in lines if line in mean_of and protocol_of.get(line, "") == protocol]
+    mean_of = shown.means(shared)
+    ranked = [line for line in shown.of_protocol(protocol) if line in mean_of]
     ranked.sort(key=lambda line: -mean_of[line].mean)
-    unranked = [line for line in lines if line not in ranked]
-    unranked.sort(key=lambda line: (protocol_of.get(line, ""), -len(lines[line]), line))
-    by_kind = _kind_means(results, rows, columns, shared)
-    marks: dict[Line, str] = {
-        (group.model, group.variant, group.source): group.mark
-        for group in results.groups
-        if group.source == "submitted"
-    }
+    unranked = [line for line in shown.lines if line not in ranked]
+    unranked.sort(key=lambda line: (shown.protocols[line], -len(shown.lines[line]), line))
+    kinds: dict[Line, dict[str, Row]] = defaultdict(dict)
+    for kind, tasks in _tasks_by_kind(shown, shared).items():
+        for line, row in shown.means(tasks).items():
+            kinds[line][kind] = row
+    marks = {group.line: group.mark for group in shown.results.groups}
     entries = []
     for position, line in enumerate([*ranked, *unranked], 1):
         model, variant, source = line
-        sizes = [row.parameters for row in lines[line].values() if row.parameters]
         entries.append(
             Entry(
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=protocol_of.get(line, ""),
-                cells=lines[line],
+                protocol=shown.protocols[line],
+                cells=shown.lines[line],
                 mean=mean_of.get(line),
                 rank=position if position <= len(ranked) else None,
-                kinds={kind: by_line[line] for kind, by_line in by_kind.items() if line in by_line},
-                parameters=sizes[0] if sizes else None,
+                kinds=kinds[line],
                 mark=marks.get(line, ""),
             )
         )
     return tuple(entries)
 
 
-def _kind_means(
-    results: Results, rows: Sequence[Row], columns: Sequence[TaskInfo], shared: Sequence[str]
-) -> dict[str, dict[Line, Row]]:
-    """Kind of task -> means over its shared tasks; empty where all are of one kind."""
-    tasks_of: dict[str, list[str]] = {}
-    for info in columns:
-        if info.id in shared and info.type in TASK_FAMILIES:
-            tasks_of.setdefault(TASK_FAMILIES[info.type], []).append(info.id)
-    if len(tasks_of) < 2:
-        return {}
-    return {kind: means(results, rows, tasks) for kind, tasks in tasks_of.items()}
+def _tasks_by_kind(shown: ViewRows, shared: Sequence[str]) -> dict[str, list[str]]:
+    """Kind of task -> its shared tasks; empty where all are of one kind."""
+    tasks_of: dict[str, list[str]] = defaultdict(list)
+    for task in shared:
+        family = TASK_FAMILIES.get(shown.results.infos[task].type)
+        if family is not None:
+            tasks_of[family].append(task)
+    return dict(tasks_of) if len(tasks_of) > 1 else {}
 
 
 def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
@@ -266,8 +255,10 @@ def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
     Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
     `MOST_RANKED`, and where they cannot be compared.
     """
-    ranked = [e for e in view_ranking.entries if e.rank is not None and e.source in TESTABLE]
-    names = [entry.name for entry in ranked]
+    names = []
+    for entry in view_ranking.entries:
+        if entry.rank is not None and entry.source in TESTABLE:
+            names.append(entry.name)
     # of two lines with one name `compare` knows one
     if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}
@@ -291,19 +282,19 @@ def first_pair(
     the best published model; else the best pair under another protocol, else the two best published
     models.
     """
-    rankings = [ranking(results, view, average=average) for view in views(results)]
-    runs = [best for view_ranking in rankings for best in view_ranking.best_runs]
-    runs.sort(key=lambda best: (bool(best.protocol), -len(best.tasks)))
-    full = [best for best in runs if not best.protocol]
-    pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
-    pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
-    pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
-    for view_ranking in rankings:
-        if len(view_ranking.published) > 1:
-            pairs.append(
-                (
-                    (view_ranking.published[0].name, view_ranking.published[1].name),
-                    view_ranking.shared,
-                )
-            )
-    return pairs[0] if pairs else ((), ())
+    # priority, names, tasks
+    pairs: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    for position, view in enumerate(views(results)):
+        view_ranking = ranking(results, view, average=average)
+        for best in view_ranking.best_runs:
+            if best.rivals:
+                pairs.append((2 if best.protocol else 0, (best.name, best.rivals[0]), best.tasks))
+            if best.published and not best.protocol:
+                pairs.append((1, (best.name, best.published[0].name), best.tasks))
+        published = tuple(entry.name for entry in view_ranking.published[:2])
+        if len(published) == 2:
+            pairs.append((3 + position, published, view_ranking.shared))
+    if not pairs:
+        return (), ()
+    _, names, tasks = min(pairs, key=lambda pair: (pair[0], -len(pair[2])))
+    return names, tasks

@@ -12,27 +12,20 @@ import streamlit as st
 from biobench.report.escape import plain
 from biobench.report.results import SUBMITTED
 from biobench.store.statements import MANIFEST
-from biobench.submission.checks import STATES, Verification
+from biobench.submission.checks import Verification
 from biobench.submission.guard import verify
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
 from leaderboard.launch import is_public
 from leaderboard.page import literal, results_dir, show_table
 
-GRADES = {"error": "errors", "person": "findings for a maintainer", "warning": "warnings"}
 MOST_LINES = 1_000
 PACKED = "submissions"
 """Where `biobench submit` puts packs, in the folder that the app was started in."""
-VERDICTS = {
-    "verified": (st.success, "verified: every run was scored again on the data"),
-    "consistent": (st.info, "consistent, but not scored again: the data of some tasks is not here"),
-    "person": (st.warning, "waits for a maintainer"),
-    "refused": (st.error, "refused; the errors below say why"),
-}
-RUNS = {
-    "verified": "runs verified",
-    "consistent": "consistent, not scored again",
-    "person": "runs that wait",
-    "refused": "runs refused",
+TELL = {
+    "verified": st.success,
+    "consistent": st.info,
+    "person": st.warning,
+    "refused": st.error,
 }
 
 
@@ -41,9 +34,8 @@ def show() -> None:
     st.title("Check a submission")
     st.markdown(
         "A submission is the pack that `biobench submit` makes: records, predictions and a "
-        "manifest. Every score is "
-        "computed again from the predictions. Nothing is kept here; send the pack as the results "
-        "repository says."
+        "manifest. Every score is computed again from the predictions. Nothing is kept here; send "
+        "the pack as the results repository says."
     )
     st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
     megabytes = UPLOAD_BYTES // 2**20
@@ -101,34 +93,24 @@ def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
 
 
 def _verdict(verification: Verification) -> None:
-    tell, words = VERDICTS[verification.state]
-    tell(f"{literal(plain(verification.model)) or 'Submission'}: {words}")
-    counts = {
-        RUNS[state]: f"{verification.count(state)} / {len(verification.runs)}" for state in STATES
-    }
-    counts |= {
-        name: str(sum(c.grade == grade for c in verification.checks))
-        for grade, name in GRADES.items()
-    }
-    with st.container(horizontal=True, gap="medium"):
-        for label, count in counts.items():
-            st.metric(label, count, width="content")
-    if verification.checks:
-        order = sorted(
-            verification.checks, key=lambda c: (list(GRADES).index(c.grade), c.code, c.where)
-        )
-        rows = [
+    name = literal(plain(verification.model)) or "Submission"
+    TELL[verification.state](f"{name}: {verification.summary()}")
+    if not verification.checks:
+        return
+    order = sorted(verification.checks, key=lambda check: (check.grade, check.code, check.where))
+    rows = []
+    for check in order[:MOST_LINES]:
+        rows.append(
             {
-                "code": c.code,
-                "grade": GRADES[c.grade],
-                "where": plain(c.where),
-                "what": plain(c.what),
+                "code": check.code,
+                "grade": check.grade,
+                "where": plain(check.where),
+                "what": plain(check.what),
             }
-            for c in order[:MOST_LINES]
-        ]
-        show_table(rows)
-        st.caption(
-            "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C "
-            "completeness, W waiting. "
-            "Errors refuse, findings for a maintainer wait for one, warnings do neither."
         )
+    show_table(rows)
+    st.caption(
+        "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C "
+        "completeness, W waiting. Grades: an error refuses, “person” waits for a maintainer, a "
+        "warning does neither."
+    )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
-from biobench.report.escape import for_html
+from biobench.report.entrants import line_name
 from biobench.report.names import without_revisions
-from biobench.report.row import Row
 from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from leaderboard import page
 from leaderboard.columns import LAST, Cells, column_config
@@ -31,16 +31,17 @@ def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
     """Name -> as it is read: the protocol is said once, above, and a revision stays where it tells
     two apart.
     """
-    short = without_revisions(e.model for e in entries)
-    return {
-        e.name: short[e.model] if e.variant == e.protocol else f"{short[e.model]} [{e.variant}]"
-        for e in entries
-    }
+    short = without_revisions(entry.model for entry in entries)
+    names = {}
+    for entry in entries:
+        variant = "" if entry.variant == entry.protocol else entry.variant
+        names[entry.name] = line_name(short[entry.model], variant)
+    return names
 
 
 def entry_key(entry: Entry) -> str:
     """Its name in a link."""
-    return page.key_of((entry.model, entry.variant, entry.source))
+    return page.key_of(entry.line)
 
 
 def result_of(entry: Entry) -> str:
@@ -55,41 +56,33 @@ def result_of(entry: Entry) -> str:
 
 Hidden = Callable[[Entry], bool]
 """Whether the choices on the page leave an entry out."""
-SORTS = ("parameters", "name", *TASK_FAMILIES.values())
-"""What rows may be sorted by besides tasks; anything else leaves them in the order of the ranks."""
 
 
 def rows_of(ranking: Ranking, hidden: Hidden, sort: str) -> list[Entry | None]:
     """The entries on show, None for the line of baselines: below the last that is above it, or at
-    the end.
+    the end of what is sorted otherwise. sort: a column, ``mean`` for the order of the ranks.
     """
-    is_sorted = sort in SORTS or any(sort == info.id for info in ranking.columns)
-    entries = list(ranking.entries)
-    if is_sorted:
-        entries.sort(key=lambda entry: _sort_key(entry, sort))
-    rows: list[Entry | None] = [*entries]
-    if ranking.baseline and is_sorted:
-        rows.append(None)
-    elif ranking.baseline:
-        rows.insert(_above_baseline(ranking), None)
+    rows: list[Entry | None] = sorted(ranking.entries, key=partial(_sort_key, sort=sort))
+    position = len(rows)
+    if sort == "mean":
+        position = _above_baseline(ranking)
+    if ranking.baseline:
+        rows.insert(position, None)
     return [entry for entry in rows if entry is None or not hidden(entry)]
 
 
 def hide_sparse(ranking: Ranking, hidden: Hidden) -> Hidden:
     """`hidden`, and runs with few of the tasks behind one line that opens."""
     few_tasks = len(ranking.shared) // FEW
-    sparse = [
-        entry
-        for entry in ranking.entries
-        if entry.is_run
-        and entry.rank is None
-        and len(entry.cells) <= few_tasks
-        and not hidden(entry)
-    ]
+    sparse = []
+    for entry in ranking.entries:
+        is_sparse = entry.is_run and entry.rank is None and len(entry.cells) <= few_tasks
+        if is_sparse and not hidden(entry):
+            sparse.append(entry)
     if not sparse:
         return hidden
-    names = {entry.name for entry in sparse}
-    models = "1 model" if len(names) == 1 else f"{len(names)} models"
+    count = len({entry.name for entry in sparse})
+    models = "1 model" if count == 1 else f"{count} models"
     span = _span([len(entry.cells) for entry in sparse])
     label = f"{page.literal(ranking.title)}: {models} with {span} of {len(ranking.shared)} tasks"
     key = f"few_{ranking.view.replace(' ', '_')}"
@@ -99,60 +92,42 @@ def hide_sparse(ranking: Ranking, hidden: Hidden) -> Hidden:
 
 
 def _sort_key(entry: Entry, sort: str) -> tuple[bool, float, str]:
-    """Entries without the value last, equal ones by name."""
-    if sort == "parameters":
-        return entry.parameters is None, entry.parameters or 0, entry.name
+    """Entries without the value last."""
     if sort == "name":
         return False, 0.0, entry.name.casefold()
+    if sort == "parameters":
+        return entry.parameters is None, entry.parameters or 0, ""
     row = entry.cells.get(sort) or entry.kinds.get(sort)
-    if row is None:
-        return True, 0.0, entry.name
-    return False, -row.mean, entry.name
+    return row is None, 0.0 if row is None else -row.mean, ""
 
 
 def _above_baseline(ranking: Ranking) -> int:
     """The number of ranked entries above the mean of the best baselines; all where it has none."""
-    ranked = [e.mean for e in ranking.entries if e.rank is not None and e.mean is not None]
     baseline = ranking.baseline_mean
-    if baseline is None:
-        return len(ranked)
-    return sum(mean.mean > baseline for mean in ranked)
+    above = 0
+    for entry in ranking.entries:
+        if entry.rank is not None and entry.mean is not None:
+            above += baseline is None or entry.mean.mean > baseline
+    return above
 
 
-def _baseline_cells(ranking: Ranking, tasks: Sequence[TaskInfo]) -> Cells:
-    mean = ranking.baseline_mean
-    return {
-        "rank": None,
-        "mean": None if mean is None else page.percent_cell(mean),
-        **_score_cells(ranking.baseline, tasks),
-        "result": "baseline",
-    }
-
-
-def _entry_cells(
-    ranking: Ranking, entry: Entry, kinds: Sequence[str], tasks: Sequence[TaskInfo]
-) -> Cells:
-    cells: Cells = {"rank": entry.rank, "mean": None, "size": None}
-    if entry.mean is not None:
-        cells["mean"] = page.score_cell(entry.mean)
-    for kind in kinds:
-        if kind in entry.kinds:
-            cells[kind] = page.percent_cell(entry.kinds[kind].mean)
-    cells |= _score_cells(entry.cells, tasks)
-    if entry.parameters:
-        cells["size"] = page.ShownNumber(entry.parameters, page.millions(entry.parameters))
-    cells["result"] = result_of(entry)
-    return cells
-
-
-def _score_cells(scores: Mapping[str, Row], tasks: Sequence[TaskInfo]) -> Cells:
-    """The score of each task, and the fewest and the most seeds behind them."""
-    cells: Cells = dict.fromkeys((info.id for info in tasks), None)
-    for info in tasks:
-        if info.id in scores:
-            cells[info.id] = page.score_cell(scores[info.id])
+def _cells(ranking: Ranking, entry: Entry | None) -> Cells:
+    """What is known of an entry, or of the best baselines: column -> cell."""
+    if entry is None:
+        scores, cells = ranking.baseline, Cells(result="baseline")
+        if ranking.baseline_mean is not None:
+            cells["mean"] = page.percent_cell(ranking.baseline_mean)
+    else:
+        scores, cells = entry.cells, Cells(rank=entry.rank, result=result_of(entry))
+        if entry.mean is not None:
+            cells["mean"] = page.score_cell(entry.mean)
+        for kind, row in entry.kinds.items():
+            cells[kind] = page.percent_cell(row.mean)
+        if entry.parameters:
+            cells["size"] = page.ShownNumber(entry.parameters, page.millions(entry.parameters))
+    for task, row in scores.items():
+        cells[task] = page.score_cell(row)
     counts = [row.n_seeds for row in scores.values() if row.n_seeds]
-    cells["seeds"] = None
     if counts:
         cells["seeds"] = page.ShownNumber(min(counts), _span(counts))
     return cells
@@ -186,12 +161,17 @@ def show_ranking(
             st.info("Nothing matches these filters.")
             return
         tasks = _ordered_tasks(ranking)
-        asked = (asked_of(ranking, rows), tuple(possible.items()))
-        lines = _table_lines(asked, page.results_state(), ranking, rows, tasks, possible)
+        lines = _table_lines(ranking, rows, tasks, possible)
+        shades = []
+        for entry in rows:
+            if entry is None:
+                shades.append(LINE)
+            else:
+                shades.append(HERE if entry.is_run else "")
         picked = page.show_table(
             lines,
             config=column_config(lines, tasks, ranking.average),
-            shades=[_shade(entry) for entry in rows],
+            shades=shades,
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
             on_select="rerun",
@@ -204,10 +184,11 @@ def show_ranking(
 
 def _ordered_tasks(ranking: Ranking) -> list[TaskInfo]:
     """Shared tasks first, each half by kind."""
-    place_of_type = {type: place for place, type in enumerate(TASK_FAMILIES)}
+    order = [*TASK_FAMILIES]
 
     def position(info: TaskInfo) -> tuple[bool, int]:
-        return info.id not in ranking.shared, place_of_type.get(info.type, len(place_of_type))
+        place = order.index(info.type) if info.type in order else len(order)
+        return info.id not in ranking.shared, place
 
     return sorted(ranking.columns, key=position)
 
@@ -218,88 +199,67 @@ def _kind_columns(ranking: Ranking) -> list[str]:
     The mean of a kind with one task is that task's column; where every kind has one task, the
     means are the tasks themselves.
     """
-    tasks_of_kind = Counter(
-        TASK_FAMILIES.get(info.type) for info in ranking.columns if info.id in ranking.shared
-    )
-    kinds = [
-        kind
-        for kind in dict.fromkeys(TASK_FAMILIES.values())
-        if any(kind in entry.kinds for entry in ranking.entries)
-    ]
-    if len(kinds) >= len(ranking.shared):
-        return []
-    return [kind for kind in kinds if tasks_of_kind[kind] > 1]
+    times: Counter[str] = Counter()
+    for info in ranking.columns:
+        if info.id in ranking.shared and info.type in TASK_FAMILIES:
+            times[TASK_FAMILIES[info.type]] += 1
+    shown_kinds: set[str] = set()
+    for entry in ranking.entries:
+        shown_kinds |= entry.kinds.keys()
+    kinds = dict.fromkeys(TASK_FAMILIES.values())
+    return [kind for kind in kinds if kind in shown_kinds and times[kind] > 1]
 
 
-def asked_of(ranking: Ranking, rows: Sequence[Entry | None]) -> tuple[object, ...]:
-    """What stands for a ranking and its rows on show in a cache."""
-    row_keys = tuple(BASELINE if entry is None else entry_key(entry) for entry in rows)
-    return (ranking.view, ranking.average, ranking.shared, ranking.protocol, row_keys)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
 def _table_lines(
-    asked: tuple[object, ...],
-    state: str,
-    _ranking: Ranking,
-    _rows: Sequence[Entry | None],
-    _tasks: Sequence[TaskInfo],
-    _possible: Mapping[str, str],
+    ranking: Ranking,
+    rows: Sequence[Entry | None],
+    tasks: Sequence[TaskInfo],
+    possible: Mapping[str, str],
 ) -> list[Cells]:
-    """The cells of the rows, in the order of the columns; `asked` stands for the rows, `state` for
-    the folder's content.
-    """
-    del asked, state
-    names = shown_names(_ranking.entries)
-    kinds = _kind_columns(_ranking)
-    columns = ["rank", "model", "mean", *kinds, *(info.id for info in _tasks), *LAST]
-    if _possible:
+    """The cells of the rows, in the order of the columns."""
+    names = shown_names(ranking.entries)
+    columns = ["rank", "model", "mean", *_kind_columns(ranking)]
+    columns += [*(info.id for info in tasks), *LAST]
+    if possible:
         columns.insert(3, "possible")
     lines = []
-    for entry in _rows:
+    for entry in rows:
+        cells = _cells(ranking, entry)
         if entry is None:
-            cells = _baseline_cells(_ranking, _tasks)
-            cells["model"] = page.link_to("tasks", "task", _ranking.columns[0].id, BASELINE)
+            cells["model"] = page.link_to("tasks", "task", ranking.columns[0].id, BASELINE)
         else:
-            cells = _entry_cells(_ranking, entry, kinds, _tasks)
             cells["model"] = page.link_to("models", "model", entry_key(entry), names[entry.name])
-            if entry.name in _possible:
-                span = _possible[entry.name]
+            if entry.name in possible:
+                span = possible[entry.name]
                 cells["possible"] = page.ShownNumber(int(span.partition("–")[0]), span)
         lines.append({column: cells.get(column) for column in columns})
     return lines
 
 
-def _shade(entry: Entry | None) -> str:
-    """The ground of runs here and of the line of baselines."""
-    if entry is None:
-        return LINE
-    return HERE if entry.is_run else ""
-
-
 def _offer_comparison(view: str, rows: Sequence[Entry | None], picked: Sequence[int]) -> None:
     """A button that compares the picked models, where `compare` takes so many."""
-    # a filter may have shortened the table since they were picked
-    entries = [rows[position] for position in picked if position < len(rows)]
-    chosen = list(dict.fromkeys(entry.name for entry in entries if entry is not None))
+    chosen: dict[str, None] = {}
+    for position in picked:
+        # a filter may have shortened the table since they were picked
+        entry = rows[position] if position < len(rows) else None
+        if entry is not None:
+            chosen[entry.name] = None
     if not 2 <= len(chosen) <= 5:
         return
     if st.button("Compare the picked models", type="primary", key=f"compare_{view}"):
-        st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
+        st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": [*chosen]})
 
 
 def _caption(ranking: Ranking) -> str:
     """What is ranked, said once: tasks where these are a part, protocols."""
     sentences = []
-    if ranking.shared and any(info.id not in ranking.shared for info in ranking.columns):
+    if ranking.shared and len(ranking.shared) < len(ranking.columns):
         sentences.append(f"Ranked over {page.literal(', '.join(ranking.shared))}.")
     if ranking.protocol:
         sentences.append(f"Ranked: {_protocol_words(ranking.protocol)}.")
-    unranked_protocols = sorted(
-        {entry.protocol for entry in ranking.entries} - {ranking.protocol, ""}
-    )
-    if unranked_protocols:
-        named = "; ".join(_protocol_words(protocol) for protocol in unranked_protocols)
+    others = {entry.protocol for entry in ranking.entries} - {ranking.protocol, ""}
+    if others:
+        named = "; ".join(map(_protocol_words, sorted(others)))
         sentences.append(f"Shown, not ranked: {named}.")
     if any(e.rank is None and e.protocol == ranking.protocol for e in ranking.entries):
         sentences.append("Without a rank: rows with a missing task.")
@@ -312,37 +272,31 @@ def _protocol_words(protocol: str) -> str:
 
 def show_cards(ranking: Ranking, hidden: Hidden, sort: str) -> None:
     """The same rows for a narrow screen, the first twenty at first."""
-    rows = rows_of(ranking, hidden, sort)
-    count = int(st.session_state.get(f"cards_{ranking.view}", FIRST_CARDS))
     names = shown_names(ranking.entries)
-    caption = _caption(ranking)
-    title = f"**{page.literal(ranking.title)}**"
-    st.markdown(f"{title} · {caption}" if caption else title)
-    page.show_cards([_card(ranking, entry, names) for entry in rows[:count]], ranking.title)
-    if count < len(rows) and st.button(
-        f"{count} of {len(rows)}, show more", key=f"more_{ranking.view}"
-    ):
-        st.session_state[f"cards_{ranking.view}"] = count + FIRST_CARDS
+    st.markdown(f"**{page.literal(ranking.title)}** {_caption(ranking)}")
+    rows, key = rows_of(ranking, hidden, sort), f"cards_{ranking.view}"
+    count = int(st.session_state.get(key, FIRST_CARDS))
+    cards = [_card(ranking, entry, names) for entry in rows[:count]]
+    page.show_cards(cards, ranking.title)
+    label = f"{count} of {len(rows)}, show more"
+    if count < len(rows) and st.button(label, key=f"more_{ranking.view}"):
+        st.session_state[key] = count + FIRST_CARDS
         st.rerun()
 
 
 def _card(ranking: Ranking, entry: Entry | None, names: Mapping[str, str]) -> str:
+    cells = _cells(ranking, entry)
+    about = [cells["result"]]
+    if "size" in cells:
+        about.append(cells["size"])
+    for info in ranking.columns:
+        if info.id in cells:
+            about.append(f"{info.id} {cells[info.id]}")
+    mean = cells.get("mean", "–")
     if entry is None:
-        cells = _escaped(_baseline_cells(ranking, ranking.columns))
-        title, kind, about = f"<span>{BASELINE}</span>", "bb-line", cells["result"]
-    else:
-        cells = _escaped(_entry_cells(ranking, entry, (), ranking.columns))
-        link = page.link_to("models", "model", entry_key(entry), "").rstrip("#")
-        title = f'<a href="{for_html(link)}" target="_self">{for_html(names[entry.name])}</a>'
-        kind, about = "bb-here" if entry.is_run else "", cells["result"]
-        if entry.parameters:
-            about += f" · {cells['size']}"
-    scores = " · ".join(
-        f"{for_html(info.id)} {cells[info.id]}" for info in ranking.columns if cells[info.id] != "–"
-    )
-    head = f"<div><b>{cells['rank']}</b>{title}<b>{cells['mean']}</b></div>"
-    return f'<li class="{kind}">{head}<small>{about}<br>{scores}</small></li>'
-
-
-def _escaped(cells: Cells) -> dict[str, str]:
-    return {name: for_html("–" if value is None else str(value)) for name, value in cells.items()}
+        return page.card(BASELINE, mean, about, kind="bb-line")
+    name = names[entry.name]
+    if entry.rank is not None:
+        name = f"{entry.rank}. {name}"
+    link = page.link_to("models", "model", entry_key(entry), "").rstrip("#")
+    return page.card(name, mean, about, link=link, kind="bb-here" if entry.is_run else "")

@@ -116,6 +116,11 @@ class RunGroup:
         return str(self.departures)
 
     @property
+    def line(self) -> tuple[str, str, Source]:
+        """What names its line in a wide table, as that of a row: model, variant, source."""
+        return self.model, self.variant, self.source
+
+    @property
     def condition(self) -> Condition:
         """What its runs share with those that they are compared with."""
         first = self.briefs[0]

@@ -96,7 +96,10 @@ class Verification:
     def summary(self) -> str:
         """The state in a line."""
         line = f"{_WORDS[self.state]}: {len(self.runs)} runs"
-        numbers = [f"{self.count(s)} {words}" for s, words in _WORDS.items() if self.count(s)]
+        numbers = []
+        for state, words in _WORDS.items():
+            if self.count(state):
+                numbers.append(f"{self.count(state)} {words}")
         if numbers:
             line += f" ({', '.join(numbers)})"
         if self.accepted:

@@ -5,7 +5,7 @@ maintainer makes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from statistics import fmean
 from typing import NamedTuple
@@ -51,55 +51,43 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
     rivals = None if earlier is None else _rivals(records, earlier)
     leads = []
     for (task, spec, track), runs in by_conditions(records).items():
-        rival_runs = None if rivals is None else _rivals_on(rivals, task, spec, track)
+        rival_runs = None
+        if rivals is not None:
+            of_task = [run for run in rivals if run.task == task]
+            same_conditions = [run for run in of_task if (run.spec, run.track) == (spec, track)]
+            rival_runs = _by_model(same_conditions or of_task)
         led = _led(task, runs, rival_runs)
         if led:
             leads.append(Leading(task, spec, track, led))
     return leads
 
 
-def _rivals(
-    records: Sequence[RunRecord], earlier: Iterable[Brief]
-) -> dict[tuple[str, ...], list[Brief]]:
-    """The earlier runs of other models on the same data, by task, spec, track, name and weights."""
+def _rivals(records: Sequence[RunRecord], earlier: Iterable[Brief]) -> list[Brief]:
+    """The earlier runs of other models on the same data."""
     own_models = {(record.model.id, record.model.hash) for record in records}
     tested = {(record.task.id, record.task.data_hash) for record in records}
-    rivals: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    rivals = []
     for run in earlier:
-        model = (run.model, run.weights)
         comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
-        if comparable and model not in own_models:
-            rivals[run.task, run.spec, run.track, *model].append(run)
+        if comparable and (run.model, run.weights) not in own_models:
+            rivals.append(run)
     return rivals
 
 
-def _rivals_on(
-    rivals: Mapping[tuple[str, ...], list[Brief]], task: str, spec: str, track: str
-) -> list[list[Brief]]:
-    """Each rival's runs on the task: under the same conditions, or where there are none, all."""
-    of_task = [(key, runs) for key, runs in rivals.items() if key[0] == task]
-    same_conditions = [runs for key, runs in of_task if key[1:3] == (spec, track)]
-    return same_conditions or [runs for _, runs in of_task]
+def _by_model(runs: Iterable[Brief]) -> list[list[Brief]]:
+    """The runs of each model under the same conditions."""
+    of_model: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    for run in runs:
+        of_model[run.spec, run.track, run.model, run.weights].append(run)
+    return list(of_model.values())
 
 
 def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
     """What these runs would lead on their task, in words; empty where nothing."""
-    for metric in dict.fromkeys((runs[0].task.paper, runs[0].task.primary, "micro_f1")):
+    of_task = runs[0].task
+    for metric in dict.fromkeys((of_task.paper, of_task.primary, "micro_f1")):
         mean = _mean(runs, metric)
-        if mean == -inf:
-            continue
-        passed = []
-        published = _published(task, metric)
-        if mean > published:
-            passed.append(f"lies above the best published ({100 * published:.2f})")
-        if rivals is not None:
-            best = max((_mean(rival, metric) for rival in rivals), default=-inf)
-            if best == -inf:
-                passed.append("is the first on this task")
-            elif mean > best:
-                passed.append(f"lies above every other model ({100 * best:.2f})")
-        if mean >= _possible(runs, metric) - NEAR_ORACLE:
-            passed.append("is within a point of what is possible")
+        passed = list(_passed(task, runs, rivals, metric)) if mean > -inf else []
         if passed:
             number = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds"
             macro = _mean(runs, "macro_f1")
@@ -107,6 +95,26 @@ def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]]
                 number += f" (macro_f1 {100 * macro:.2f})"
             return f"{number} {' and '.join(passed)}"
     return ""
+
+
+def _passed(
+    task: str,
+    runs: Sequence[RunRecord],
+    rivals: Sequence[Sequence[Brief]] | None,
+    metric: str,
+) -> Iterator[str]:
+    """What a mean passes, in words."""
+    mean, published = _mean(runs, metric), _published(task, metric)
+    if mean > published:
+        yield f"lies above the best published ({100 * published:.2f})"
+    if rivals is not None:
+        best = max((_mean(rival, metric) for rival in rivals), default=-inf)
+        if best == -inf:
+            yield "is the first on this task"
+        elif mean > best:
+            yield f"lies above every other model ({100 * best:.2f})"
+    if mean >= _possible(runs, metric) - NEAR_ORACLE:
+        yield "is within a point of what is possible"
 
 
 def _possible(runs: Sequence[RunRecord], metric: str) -> float:
@@ -122,9 +130,8 @@ def _mean(runs: Sequence[RunRecord | Brief], metric: str) -> float:
 
 def _published(task: str, metric: str) -> float:
     info = shipped().get(task)  # of a task of one's own no paper has a value
-    values = [
-        v.value
-        for v in load_published()
-        if info and (v.task, v.comparable) == (info.published_as, metric)
-    ]
-    return max(values, default=inf)
+    best = -inf
+    for value in load_published():
+        if info and (value.task, value.comparable) == (info.published_as, metric):
+            best = max(best, value.value)
+    return best if best > -inf else inf

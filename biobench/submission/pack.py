@@ -21,7 +21,7 @@ from biobench.report.groups import RunGroup
 from biobench.report.results import Results, load
 from biobench.schema.record import Version
 from biobench.schema.strict import Count, Line, Positive, Strict, suggest
-from biobench.store import Brief, Store
+from biobench.store import Store
 from biobench.store.records import write_record
 from biobench.store.statements import MANIFEST
 from biobench.submission.records import why_not_submitted
@@ -84,15 +84,11 @@ def submit(
         for group in groups:
             for record in group.records:
                 Store(aside).copy(source, record)
-        files = tuple(
-            SubmittedFile(
-                path=path.relative_to(aside).as_posix(),
-                size=path.stat().st_size,
-                sha256=file_hash(path),
-            )
-            for path in packed_files(aside)
-        )
-        write_record(aside / MANIFEST, manifest.model_copy(update={"files": files}))
+        files = []
+        for path in packed_files(aside):
+            name, size = path.relative_to(aside).as_posix(), path.stat().st_size
+            files.append(SubmittedFile(path=name, size=size, sha256=file_hash(path)))
+        write_record(aside / MANIFEST, manifest.model_copy(update={"files": tuple(files)}))
     return folder
 
 
@@ -111,14 +107,15 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     if not named:
         hint = suggest(plain(model), sorted({plain(g.model) for g in groups}))
         raise UsageError(f"'{plain(model)}' has no full runs here", hint=hint)
-    reasons = [_why_not(g) for g in named]
-    allowed = [g for g, reason in zip(named, reasons, strict=True) if not reason]
-    if not allowed:
-        message = (
-            f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}"
+    reasons = [_why_not(group) for group in named]
+    if all(reasons):
+        raise UsageError(
+            f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}",
+            hint="submit models that are trained here: run one in full, without --no-test; with "
+            "--track tuned or frozen, --protocol small or an adapter",
         )
-        raise UsageError(message, hint=_remedy(named[0].briefs[0]))
-    lines = sorted({plain(line_name(g.model, g.variant)) for g in allowed})
+    allowed = [group for group, reason in zip(named, reasons, strict=True) if not reason]
+    lines = sorted({plain(line_name(group.model, group.variant)) for group in allowed})
     if len(lines) > 1:
         hint = "name one: " + ", ".join(f"'{line}'" for line in lines)
         raise UsageError(
@@ -129,20 +126,10 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
 
 def _why_not(group: RunGroup) -> str:
     """Why its runs cannot be submitted; empty where they can."""
-    if group.departures.version or group.departures.engine:
-        return why_not_submitted(group.briefs[0]) or "was run on another spec or by another engine"
-    return why_not_submitted(group.briefs[0])
-
-
-def _remedy(run: Brief) -> str:
-    """How a run of this model is made that can be submitted."""
-    if run.origin == "outside":
-        return "predictions made elsewhere stay in your results; submit models that run here"
-    if run.origin != "run":
-        return "a ready-made model stays in your results; to submit it, run it without --track"
-    if run.split != "test":
-        return "run it without --no-test"
-    return "run it in full, with --track, --protocol small or an adapter"
+    reason = why_not_submitted(group.briefs[0])
+    if not reason and (group.departures.version or group.departures.engine):
+        return "was run on another spec or by another engine"
+    return reason
 
 
 def slug(name: str) -> str:

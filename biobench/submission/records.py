@@ -5,6 +5,7 @@ names.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from biobench.core.files import canonical, sha256_of
 from biobench.data.catalog import load_task
@@ -61,9 +62,9 @@ def _is_below(field: str, parents: tuple[str, ...]) -> bool:
 def check_record(record: RunRecord, model: str) -> list[Check]:
     """R and T codes. model: the name in the manifest."""
     file = f"runs/{record.task.id}/{record.key}.json"
-    checks = [
-        error("R02", file, f"{name}: no run can have this value") for name in _impossible(record)
-    ]
+    checks = []
+    for field in dict.fromkeys(_impossible(record)):
+        checks.append(error("R02", file, f"{field}: no run can have this value"))
     if record.engine_version != ENGINE_VERSION:
         message = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
         checks.append(error("R03", file, message))
@@ -109,32 +110,50 @@ def _spec_checks(record: RunRecord, file: str) -> list[Check]:
     return checks
 
 
-def _impossible(record: RunRecord) -> list[str]:
+def _impossible(record: RunRecord) -> Iterator[str]:
     """Names of fields whose value no run has."""
-    training, cost = record.training, record.cost
+    yield from _impossible_scores(record)
+    training, model = record.training, record.model
+    if training.precision not in ("bf16", "fp32"):
+        yield "training.precision"
+    steps = [training.best_step, *(point.step for point in training.curve)]
+    if max(steps) > training.steps:
+        yield "training.steps"
+    has_threshold = training.threshold is not None
+    if has_threshold != traits_of(record.task.type).thresholds:
+        yield "training.threshold"
+    if model.parameters < 1:
+        yield "model.parameters"
+    if model.revision is not None and REVISION.fullmatch(model.revision) is None:
+        yield "model.revision"
+    if DEVICE.fullmatch(record.provenance.device) is None:
+        yield "provenance.device"
+    yield from _impossible_costs(record)
+
+
+def _impossible_costs(record: RunRecord) -> Iterator[str]:
+    cost = record.cost
+    if cost.peak_memory_bytes < 2 * record.model.parameters:
+        yield "cost.peak_memory_bytes"
     # a frozen encoder's states are computed once for several seeds; their seconds stand in each of
     # these runs
     alone = record.track != "frozen" and record.task.type != NEEDLE
-    claims = {
-        "scores": not _are_possible(record.scores),
-        "slices": not record.slices.keys() <= SLICES.keys()
-        or not all(_are_possible(part.scores) for part in record.slices.values()),
-        "training.precision": training.precision not in ("bf16", "fp32"),
-        "training.steps": max([training.best_step, *(p.step for p in training.curve)])
-        > training.steps,
-        "training.threshold": (training.threshold is not None)
-        != traits_of(record.task.type).thresholds,
-        "windows": record.windows.truncated_documents > record.task.test_documents
-        or not all(0 <= value <= 1 for value in record.windows.ceiling.values()),
-        "model.parameters": record.model.parameters < 1,
-        "model.revision": record.model.revision is not None
-        and REVISION.fullmatch(record.model.revision) is None,
-        "provenance.device": DEVICE.fullmatch(record.provenance.device) is None,
-        "cost.peak_memory_bytes": cost.peak_memory_bytes < 2 * record.model.parameters,
-        "cost.seconds": not cost.seconds
-        or (alone and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3),
-    }
-    return [name for name, impossible in claims.items() if impossible]
+    counted = cost.train_seconds + cost.evaluation_seconds if alone else 0.0
+    if not cost.seconds or counted > 1.1 * cost.seconds + 1e-3:
+        yield "cost.seconds"
+
+
+def _impossible_scores(record: RunRecord) -> Iterator[str]:
+    if not _are_possible(record.scores):
+        yield "scores"
+    for name, part in record.slices.items():
+        if name not in SLICES or not _are_possible(part.scores):
+            yield "slices"
+    windows = record.windows
+    if windows.truncated_documents > record.task.test_documents:
+        yield "windows"
+    if not all(0 <= value <= 1 for value in windows.ceiling.values()):
+        yield "windows"
 
 
 def _are_possible(scores: dict[str, float]) -> bool:
@@ -144,8 +163,12 @@ def _are_possible(scores: dict[str, float]) -> bool:
 
 def differing(claimed: dict[str, float], computed: dict[str, float]) -> list[str]:
     """Names whose numbers are not the same in both, or are in one alone."""
-    names, none = sorted(claimed.keys() | computed.keys()), math.inf
-    return [n for n in names if not abs(claimed.get(n, none) - computed.get(n, -none)) <= TOLERANCE]
+    names = []
+    for name in sorted(claimed.keys() | computed.keys()):
+        distance = abs(claimed.get(name, math.inf) - computed.get(name, -math.inf))
+        if not distance <= TOLERANCE:  # NaN is none either
+            names.append(name)
+    return names
 
 
 def _keys(record: RunRecord) -> set[str]:
@@ -174,20 +197,27 @@ def _keys(record: RunRecord) -> set[str]:
 
 
 def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
-    task, claimed = record.task, record.resampling
+    """Whether the record's fields are not those of the spec."""
+    task, metric = record.task, spec.metric
     rule = spec.resampled(next(s for s in spec.all_sources if s.id == task.source))
     split = None if rule is None else (rule.fold_files, rule.seed)
-    return (
-        split != (None if claimed is None else (claimed.folds, record.seed - claimed.fold))
-        or (claimed is not None and claimed.fold >= claimed.folds)
-        or not fits(task.labels, spec)
-        or not set(task.gold_labels) <= set(task.labels)
-        or (task.type, task.language, task.version) != (spec.type, spec.language, spec.version)
-        or (task.primary, task.paper) != (spec.metric.primary, spec.metric.paper)
-        or (task.corpus, task.negative_label) != (spec.corpus_id, spec.metric.negative_label)
-        or sha256_of(canonical(record.protocol).encode()) != task.hash
-        or record.redacted != (spec.access == "agreement")
+    claimed_split = None
+    if record.resampling is not None:
+        fold, folds = record.resampling.fold, record.resampling.folds
+        claimed_split = (folds, record.seed - fold)
+        if fold >= folds:
+            return True
+    claimed = (
+        *(task.type, task.language, task.version, task.primary, task.paper),
+        *(task.corpus, task.negative_label, record.redacted, claimed_split),
     )
+    of_spec = (
+        *(spec.type, spec.language, spec.version, metric.primary, metric.paper),
+        *(spec.corpus_id, metric.negative_label, spec.access == "agreement", split),
+    )
+    is_hashed = sha256_of(canonical(record.protocol).encode()) == task.hash
+    has_labels = fits(task.labels, spec) and set(task.gold_labels) <= set(task.labels)
+    return claimed != of_spec or not is_hashed or not has_labels
 
 
 def fits(labels: tuple[str, ...], spec: TaskSpec) -> bool:

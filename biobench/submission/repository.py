@@ -75,12 +75,12 @@ def pull(
         else:
             commit = clone(address, root, "--no-checkout")
             refused = _check_out(root)
-        sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
-        taken = [
-            _take(source, root, Path(results_dir) / SUBMITTED, data_dir, address)
-            for source in sources
-        ]
-        return commit, sorted([*taken, *refused], key=lambda submission: submission.name)
+        pulled = list(refused)
+        for source in sorted(root.glob(f"{SUBMITTED}/*")):
+            if source.is_dir():
+                target = Path(results_dir) / SUBMITTED
+                pulled.append(_take(source, root, target, data_dir, address))
+        return commit, sorted(pulled)
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
@@ -100,11 +100,10 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
     title, path = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
-    lines = [
-        f"{check.code} {check.grade}: {plain(check.where)}: {check.what}"
-        for check in verification.checks
-    ]
-    text = "\n- ".join([f"`biobench verify-submission`: {verification.summary()}", *lines])
+    lines = [f"`biobench verify-submission`: {verification.summary()}"]
+    for check in verification.checks:
+        lines.append(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
+    text = "\n- ".join(lines)
     if address.startswith(HUB):
         return _open_request(address, folder, path, title=title, text=text)
     return SentSubmission(_push_branch(address, folder, path, title), None, text)
@@ -119,11 +118,11 @@ def _open_request(
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    operations = [
-        CommitOperationAdd(f"{target}/{path.relative_to(folder).as_posix()}", str(path))
-        for path in folder.rglob("*")
-        if path.is_file()
-    ]
+    operations = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            name = f"{target}/{path.relative_to(folder).as_posix()}"
+            operations.append(CommitOperationAdd(name, str(path)))
     with _hub_errors(address) as repository:
         commit = HfApi().create_commit(
             repo_id=repository,

@@ -5,7 +5,6 @@ would lead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,12 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, parts_of, scored
 from biobench.score.slices import slice_scores
-from biobench.store import Store
-from biobench.store.statements import Draw, statement_on
+from biobench.store import Brief, Store
+from biobench.store.statements import Draw, Statement, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
 from biobench.submission.content import check_predictions
-from biobench.submission.duplicates import Answers, answers_of, check_copies
-from biobench.submission.earlier import EarlierRuns
+from biobench.submission.duplicates import StoredRun, check_copies, earlier_runs
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
@@ -54,90 +52,89 @@ def examine(
         checks += of_manifest
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
-    submitted = read_records(folder, manifest.model)
-    checks += submitted.checks
-    if not submitted.records and not is_refused(checks):
+    store = Store(folder)
+    records, of_records = read_records(store, manifest.model)
+    checks += of_records
+    if not records and not is_refused(checks):
         checks.append(error("R01", "runs", "holds no record"))
-    scored_again = score_again(submitted, data_dir)
-    checks += scored_again.checks
+    sound = _sound(records, checks)
+    rescored, of_predictions = score_again(store, sound, data_dir)
+    checks += of_predictions
     earlier, statement = None, None
     if against is not None:
-        tasks = {record.task.id for record in submitted.records}
-        earlier = EarlierRuns(Path(against), folder, tasks)
-        try:
-            statement = statement_on(folder, Path(against))
-        except StoreError as problem:
-            checks.append(Check("W03", "warning", "statements", problem.what))
-    checks += _copies(scored_again.answers, earlier)
-    # what another repository says of its own draws proves nothing here
-    draws = () if statement is None or statement.foreign is not None else statement.draws
-    checks += map(_denied, (draw for draw in draws if not draw.agrees))
-    leads = _unproved_leads(submitted.records, earlier, draws)
+        earlier = earlier_runs(Path(against), folder, {record.task.id for record in records})
+        statement, of_statement = _stated(folder, Path(against))
+        checks += of_statement
+    runs = [StoredRun(Brief.of(record), store) for record in sound]
+    checks += check_copies(runs, earlier or [])
+    draws = () if statement is None else statement.draws
+    checks += _denied(draws)
+    leads = _unproved_leads(records, earlier, draws)
     checks += leads
-    checks += _together(submitted.records)
-    states = [
-        _state_of(record, checks, rescored=record.key in scored_again.keys)
-        for record in submitted.records
-    ]
-    reproduced = statement is not None and statement.proved and not leads
-    printed = dict.fromkeys(map(_printable, checks))
+    checks += _together(records)
+    states = [_state_of(record, checks, rescored=record.key in rescored) for record in records]
     return Verification(
-        str(folder), plain(manifest.model), tuple(printed), tuple(states), reproduced
+        folder=str(folder),
+        model=plain(manifest.model),
+        checks=tuple(dict.fromkeys(map(_printable, checks))),
+        runs=tuple(states),
+        reproduced=statement is not None and statement.proved and not leads,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SubmittedRuns:
-    """The records of a submission, in order. sound: keys of those in which nothing contradicts
-    itself. checks: what was found in them.
-    """
-
-    store: Store
-    records: list[RunRecord]
-    sound: set[str]
-    checks: list[Check]
+def _sound(records: Sequence[RunRecord], checks: Sequence[Check]) -> list[RunRecord]:
+    """The records in which nothing contradicts itself."""
+    contradicted = {check.where for check in checks if check.grade == "error"}
+    return [record for record in records if _file_of(record) not in contradicted]
 
 
-def read_records(folder: Path, model: str) -> SubmittedRuns:
-    """Every record that can be read, held against the spec that it names.
+def _stated(folder: Path, results: Path) -> tuple[Statement | None, list[Check]]:
+    """What a maintainer here stated of the submission; W03 where that cannot be read."""
+    try:
+        statement = statement_on(folder, results)
+    except StoreError as problem:
+        return None, [Check("W03", "warning", "statements", problem.what)]
+    # what another repository says of its own draws proves nothing here
+    is_foreign = statement is not None and statement.foreign is not None
+    return None if is_foreign else statement, []
+
+
+def _file_of(record: RunRecord, kind: str = "json") -> str:
+    """The record's file, or that of its predictions, in the submission's folder."""
+    return f"runs/{record.task.id}/{record.key}.{kind}"
+
+
+def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]]:
+    """Every record that can be read, in order, held against the spec that it names.
 
     model: its name in the manifest.
     """
-    runs = SubmittedRuns(Store(folder), [], set(), [])
-    for path in sorted(folder.glob("runs/*/*.json")):
+    records: list[RunRecord] = []
+    checks: list[Check] = []
+    for path in sorted(store.root.glob("runs/*/*.json")):
         try:
-            record = runs.store.get(path.parent.name, path.stem)
+            record = store.get(path.parent.name, path.stem)
         except StoreError as problem:
-            file = path.relative_to(folder).as_posix()
-            runs.checks.append(error("R01", file, problem.what))
+            file = path.relative_to(store.root).as_posix()
+            checks.append(error("R01", file, problem.what))
             continue
-        if record is None:
-            continue
-        of_run = check_record(record, model)
-        runs.checks.extend(of_run)
-        runs.records.append(record)
-        if not is_refused(of_run):
-            runs.sound.add(record.key)
-    runs.records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
-    return runs
+        if record is not None:
+            checks += check_record(record, model)
+            records.append(record)
+    records.sort(key=lambda record: (record.task.id, record.model.id, record.seed, record.key))
+    return records, checks
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredAgain:
-    """What the predictions of sound records give. keys: of the runs that were scored on the data,
-    with the claimed result. answers: what each run answered, for the search of copies.
+def score_again(
+    store: Store, records: Sequence[RunRecord], data_dir: str | Path | None
+) -> tuple[set[str], list[Check]]:
+    """Every sound run scored on the data where it is at hand, else on the gold in its own file.
+
+    Gives the keys of those that were scored on the data with the claimed result, and findings.
     """
-
-    keys: set[str]
-    answers: list[Answers]
-    checks: list[Check]
-
-
-def score_again(submitted: SubmittedRuns, data_dir: str | Path | None) -> ScoredAgain:
-    """Every sound run, on the data where it is at hand, else on the gold in its own file."""
-    again = ScoredAgain(set(), [], [])
-    sound = [record for record in submitted.records if record.key in submitted.sound]
-    for task, runs in groupby(sound, key=lambda record: record.task.id):
+    rescored: set[str] = set()
+    checks: list[Check] = []
+    for task, runs in groupby(records, key=lambda record: record.task.id):
         folds, missing = _folds(task, data_dir)
         for record in runs:
             fold = 0 if record.resampling is None else record.resampling.fold
@@ -145,14 +142,14 @@ def score_again(submitted: SubmittedRuns, data_dir: str | Path | None) -> Scored
             if data is not None and data.source != record.task.source:
                 missing = f"it is of source {data.source}, the runs are of {record.task.source}"
                 data = None
-            problems = check_run(submitted.store, record, data, again.answers)
-            again.checks.extend(problems)
+            problems = check_run(store, record, data)
+            checks += problems
             if data is not None and not problems:
-                again.keys.add(record.key)
+                rescored.add(record.key)
         if missing:
             message = f"not scored again, the data is not available: {missing}"
-            again.checks.append(Check("D03", "warning", f"runs/{task}", message))
-    return again
+            checks.append(Check("D03", "warning", f"runs/{task}", message))
+    return rescored, checks
 
 
 def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]:
@@ -163,33 +160,38 @@ def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]
         return [], problem.what
 
 
-def _denied(draw: Draw) -> Check:
+def _denied(draws: Sequence[Draw]) -> Iterator[Check]:
     """W02: a maintainer's draw contradicts the submission."""
-    message = (
-        f"seed {draw.seed}, which a maintainer drew, gave {100 * draw.score:.2f}: the submitted "
-        f"seeds promise {100 * draw.low:.2f} to {100 * draw.high:.2f}, and its answers are "
-        "compared too"
-    )
-    return error("W02", f"runs/{draw.task}", message)
+    for draw in draws:
+        if not draw.agrees:
+            message = (
+                f"seed {draw.seed}, which a maintainer drew, gave {100 * draw.score:.2f}: the "
+                f"submitted seeds promise {100 * draw.low:.2f} to {100 * draw.high:.2f}, and its "
+                "answers are compared too"
+            )
+            yield error("W02", f"runs/{draw.task}", message)
 
 
 def _unproved_leads(
-    records: Sequence[RunRecord], earlier: EarlierRuns | None, draws: Sequence[Draw]
+    records: Sequence[RunRecord], earlier: Sequence[StoredRun] | None, draws: Sequence[Draw]
 ) -> list[Check]:
     """W01: what would lead without an agreeing draw of a maintainer."""
     proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
-    waiting = "waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
-    return [
-        Check("W01", "person", f"runs/{lead.task}", f"{lead.what}: {waiting}")
-        for lead in leading(records, None if earlier is None else earlier.briefs)
-        if lead[:3] not in proved
-    ]
+    briefs = None if earlier is None else [run.brief for run in earlier]
+    waiting = []
+    for lead in leading(records, briefs):
+        if lead[:3] not in proved:
+            message = f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw`"
+            waiting.append(
+                Check("W01", "person", f"runs/{lead.task}", f"{message} by a maintainer")
+            )
+    return waiting
 
 
 def _state_of(record: RunRecord, checks: Sequence[Check], *, rescored: bool) -> RunState:
     """How far a run is proved, by the findings on its task and on its files."""
     task, key = record.task.id, record.key
-    files = (f"runs/{task}", f"runs/{task}/{key}.json", f"runs/{task}/{key}.parquet")
+    files = (f"runs/{task}", _file_of(record), _file_of(record, "parquet"))
     grades = {check.grade for check in checks if check.where in files}
     state: State = "verified" if rescored else "consistent"
     if "person" in grades:
@@ -206,45 +208,42 @@ def _printable(check: Check) -> Check:
     return check._replace(where=plain(check.where), what=words(check.what, plain))
 
 
-def check_run(
-    store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]
-) -> list[Check]:
-    """The first D, P, R07 or S finding in a run's predictions; what they answer is added to
-    `answers`.
+def check_run(store: Store, record: RunRecord, data: TaskData | None) -> list[Check]:
+    """The first D, P, R07 or S finding in a run's predictions.
 
     data: of the run's task and source; None where it is not available, so that the file's own gold
     counts.
     """
-    file = f"runs/{record.task.id}/{record.key}.parquet"
+    file = _file_of(record, "parquet")
     try:
-        return list(islice(_problems(store, record, file, data, answers), 1))
+        return list(islice(_problems(store, record, file, data), 1))
     except (StoreError, ScoreError) as problem:
         return [error("R07", file, problem.what)]
 
 
 def within_window(documents: Sequence[Document], window: int) -> list[Document]:
     """All documents but needle examples of whole tokens that are longer than the window."""
-    return [
-        d for d in documents if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)
-    ]
+    within = []
+    for document in documents:
+        plan = document.plan
+        if plan is None or plan.fit != "tokens" or plan.length <= window:
+            within.append(document)
+    return within
 
 
-def _problems(
-    store: Store, record: RunRecord, file: str, data: TaskData | None, answers: list[Answers]
-) -> Iterator[Check]:
+def _problems(store: Store, record: RunRecord, file: str, data: TaskData | None) -> Iterator[Check]:
     """Only the first is asked for: each check relies on those before it."""
     if data is not None:
         yield from _data_problems(record, file, data)
     stored, predictions = store.stored_predictions(record)
     yield from check_predictions(record, file, stored, predictions)
-    yield from _number_problems(record, file, stored, predictions)
+    yield from _number_problems(record, file, stored, len(predictions))
     gold = stored
     if data is not None:
         gold = within_window(data.test, record.windows.max_length)
         if record.redacted:
             gold = under_aliases(gold)
         yield from _gold_problems(record, file, stored, gold, predictions)
-    answers.append(answers_of(record, gold, predictions))
     if record.redacted and data is None:
         return  # its gold is nowhere to be had
     yield from _score_problems(record, file, gold, predictions)
@@ -265,20 +264,16 @@ def _data_problems(record: RunRecord, file: str, data: TaskData) -> Iterator[Che
 
 
 def _number_problems(
-    record: RunRecord,
-    file: str,
-    stored: Sequence[Document],
-    predictions: Sequence[Prediction],
+    record: RunRecord, file: str, stored: Sequence[Document], predictions: int
 ) -> Iterator[Check]:
-    """Documents that are missing or twice."""
-    task = record.task
+    """Documents that are missing or twice. predictions: their number."""
     if len({document.id for document in stored}) < len(stored):
         yield error("S02", file, "a document is there twice")
     # a needle run scores the lengths that its window holds, and no others
-    if len(stored) != task.test_documents and task.type != NEEDLE:
+    if len(stored) != record.task.test_documents and record.task.type != NEEDLE:
         yield error("D01", file, "the number of documents is not that of its gold")
-    if len(predictions) != len(stored):
-        yield error("S02", file, f"{len(stored) - len(predictions)} documents lack a prediction")
+    if predictions != len(stored):
+        yield error("S02", file, f"{len(stored) - predictions} documents lack a prediction")
 
 
 def _gold_problems(
@@ -310,8 +305,9 @@ def _score_problems(
     predictions: Sequence[Prediction],
 ) -> Iterator[Check]:
     """Scores and labels that the predictions do not give."""
-    labels = {span.label for d in gold for span in d.spans}
-    labels |= {label for d in gold for label in d.labels}
+    labels: set[str] = set()
+    for document in gold:
+        labels.update(document.labels, (span.label for span in document.spans))
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
         yield error("D01", file, "the labels with gold are not those of its gold")
     recomputed = scored(record, gold, predictions)
@@ -320,14 +316,13 @@ def _score_problems(
     expected = {record.task.primary, record.task.paper, *record.scores}
     if has_f1(record.task.type):
         expected.update(metric.name for metric in F1_AVERAGES)
-    comparable = {n: v for n, v in recomputed.scores.items() if n in expected}
+    comparable = {name: recomputed.scores[name] for name in expected & recomputed.scores.keys()}
     if names := differing(record.scores, comparable):
         yield error("S01", file, f"the predictions do not give the claimed {', '.join(names[:5])}")
-    claimed, computed = record.per_label, recomputed.per_label
-    if claimed.keys() != computed.keys() or any(
-        differing(row, computed[label]) for label, row in claimed.items()
-    ):
-        yield error("S03", file, "the predictions do not give the numbers of its labels")
+    for label in record.per_label.keys() | recomputed.per_label.keys():
+        claimed, computed = record.per_label.get(label), recomputed.per_label.get(label)
+        if claimed is None or computed is None or differing(claimed, computed):
+            yield error("S03", file, "the predictions do not give the numbers of its labels")
 
 
 def _slice_problems(
@@ -353,20 +348,9 @@ def _slice_problems(
     computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
     for name, claimed in record.slices.items():
         recomputed = computed.get(name)
-        if (
-            recomputed is None
-            or recomputed.gold != claimed.gold
-            or differing(claimed.scores, recomputed.scores)
-        ):
+        is_same = recomputed is not None and recomputed.gold == claimed.gold
+        if recomputed is None or not is_same or differing(claimed.scores, recomputed.scores):
             yield error("S04", file, f"the predictions do not give the scores on {name[:40]}")
-
-
-def _copies(answers: Sequence[Answers], earlier: EarlierRuns | None) -> list[Check]:
-    """Copies task by task, so that the earlier runs of one task are read at a time."""
-    checks: list[Check] = []
-    for task, runs in groupby(answers, key=lambda run: run.brief.task):
-        checks += check_copies([*runs], () if earlier is None else earlier.answers(task))
-    return checks
 
 
 def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
@@ -376,22 +360,25 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     if len({r.model.hash for r in records}) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
-        info, present, file = shipped().get(task), {r.seed for r in runs}, f"runs/{task}"
+        file = f"runs/{task}"
+        present = {run.seed for run in runs}
         if len(present) < len(runs):
             yield error("C03", file, "a seed is there twice")
-        needed = set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}
-        if (folds := runs[0].resampling) is not None:
-            needed = {runs[0].seed - folds.fold + number for number in range(folds.folds)}
+        needed = _needed_seeds(task, runs[0])
         missing, extra = sorted(needed - present), sorted(present - needed)
         if missing:
-            yield Check(
-                "C02",
-                "warning",
-                file,
-                f"seeds {', '.join(map(str, missing))} of the protocol are missing",
-            )
+            seeds = ", ".join(map(str, missing))
+            yield Check("C02", "warning", file, f"seeds {seeds} of the protocol are missing")
         if missing and extra:
-            message = (
-                f"seeds {', '.join(map(str, extra[:10]))} replace them: they may have been chosen"
-            )
+            seeds = ", ".join(map(str, extra[:10]))
+            message = f"seeds {seeds} replace them: they may have been chosen"
             yield Check("C05", "person", file, message)
+
+
+def _needed_seeds(task: str, run: RunRecord) -> set[int]:
+    """The seeds of the protocol: those of the spec, or one a split."""
+    if run.resampling is not None:
+        first_seed = run.seed - run.resampling.fold
+        return {first_seed + number for number in range(run.resampling.folds)}
+    info = shipped().get(task)
+    return set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}

@@ -81,14 +81,20 @@ def guardable() -> list[str]:
 
     Not of generated texts, nor of mere names, which every text on the matter may hold.
     """
-    tasks = [task for task in catalog.list_tasks() if get_kind(task.spec.type).trains]
-    return [task.id for task in tasks if not task.spec.all_sources[0].generated]
+    ids = []
+    for task in catalog.list_tasks():
+        if get_kind(task.spec.type).trains and not task.spec.all_sources[0].generated:
+            ids.append(task.id)
+    return ids
 
 
 def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[str, TaskData]:
     """The shipped tasks among `only` whose data is available, by id."""
-    available = [t for t in catalog.list_tasks() if t.id in only and find(t, data_dir) is not None]
-    return {task.id: load_data(task, data_dir) for task in available}
+    data = {}
+    for task in catalog.list_tasks():
+        if task.id in only and find(task, data_dir) is not None:
+            data[task.id] = load_data(task, data_dir)
+    return data
 
 
 def guarded_by(run: Path | None) -> Container[str]:
@@ -108,10 +114,11 @@ def guarded_by(run: Path | None) -> Container[str]:
 
 def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
     """The texts of the validation and test documents of each task, each once a task."""
-    return {
-        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test)))
-        for name, data in tasks.items()
-    }
+    texts = {}
+    for name, data in tasks.items():
+        readings = [document.reading for document in (*data.validation, *data.test)]
+        texts[name] = list(dict.fromkeys(readings))
+    return texts
 
 
 def pretrain(
@@ -140,14 +147,13 @@ def pretrain(
         return result
     corpus = result.ledger.corpus
     removed = corpus.removed_by_task or {}
-    tasks = {
-        name: ExcludedTask(
+    tasks = {}
+    for name, data in guarded.items():
+        tasks[name] = ExcludedTask(
             data_hash=data.hash,
             documents=_excluded_documents(data),
             removed=removed.get(name, 0) if removed else None,
         )
-        for name, data in guarded.items()
-    }
     ngram = recipe.corpus.exclude.ngram
     listed = Exclusions(
         exclusion_hash=corpus.exclusion_hash, ngram=ngram, tasks=tasks, not_guarded=tuple(missing)

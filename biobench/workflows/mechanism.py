@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -128,19 +129,18 @@ def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequenc
             raise UsageError(
                 f"'{name}' is known from a paper alone", hint="this needs scores by seed: run it"
             )
-        scores[entrant.label] = {}
+        of_model = scores.setdefault(entrant.label, {})
         for task, groups in entrant.groups.items():
             if tasks and task not in tasks:
                 continue
             if len(groups) > 1:
-                names = ", ".join(g.variant or "the shipped protocol" for g in groups)
-                message = f"'{name}' has runs of several conditions on {task}: {names}"
+                names = ", ".join(group.variant or "the shipped protocol" for group in groups)
                 raise UsageError(
-                    message, hint="name one as the report prints it, MODEL [condition]"
+                    f"'{name}' has runs of several conditions on {task}: {names}",
+                    hint="name one as the report prints it, MODEL [condition]",
                 )
-            scores[entrant.label][task] = {
-                r.seed: r.scores[r.task.primary] for r in groups[0].records
-            }
+            records = groups[0].records
+            of_model[task] = {r.seed: r.scores[r.task.primary] for r in records}
     return scores
 
 
@@ -151,16 +151,21 @@ def frozen_layers(folder: str) -> str:
 
     if not any((path / FILE).is_file() for path in (Path(folder), Path(folder) / "model")):
         return ""
-    phases = read_ledger(folder).phases
-    return "; ".join(f"layers {p.frozen_layers} in {p.name}" for p in phases if p.frozen_layers)
+    frozen = []
+    for phase in read_ledger(folder).phases:
+        if phase.frozen_layers:
+            frozen.append(f"layers {phase.frozen_layers} in {phase.name}")
+    return "; ".join(frozen)
 
 
-def shared(scores: Scores) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def shared(
+    scores: Mapping[Any, Mapping[str, Mapping[int, float]]],
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Tasks that all models have, and the seeds that all have on all of these. Raises UsageError
     for none.
     """
     tables = list(scores.values())
-    tasks = tuple(t for t in tables[0] if all(t in table for table in tables))
+    tasks = tuple(task for task in tables[0] if all(task in table for table in tables))
     if not tasks:
         raise UsageError(
             "the models have no task in common", hint="run all of them on the same tasks first"
@@ -186,35 +191,43 @@ def paired_report(
     frozen: frozen layers, per model. roles: words for the reference, the twin and the others.
     """
     tasks, seeds = shared(scores)
-    by_seed = {m: np.array([[scores[m][t][s] for s in seeds] for t in tasks]) for m in scores}
-
-    words = dict.fromkeys(scores, roles[2]) | {twin: roles[1], reference: roles[0]}
-
-    def difference(model: str, opponent: str) -> MeanTest | None:
-        if model == opponent:
-            return None
-        return difference_over_seeds(by_seed[model], by_seed[opponent])
-
-    def share_of_gain(model: str) -> Ratio | None:
-        if model in (reference, twin):
-            return None
-        above_twin, gain = ((by_seed[m] - by_seed[twin]).mean(axis=0) for m in (model, reference))
-        return paired_ratio(above_twin, gain, estimand=Estimand.THESE_TEST_SETS)
-
-    rows = tuple(
-        PairedScores(
-            model=model,
-            role=words[model],
-            frozen=(frozen or {}).get(model, ""),
-            mean=float(values.mean()),
-            tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
-            to_twin=difference(model, twin),
-            to_reference=difference(model, reference),
-            kept=share_of_gain(model),
+    by_seed = {model: _by_seed(of_model, tasks, seeds) for model, of_model in scores.items()}
+    gain = (by_seed[reference] - by_seed[twin]).mean(axis=0)
+    rows = []
+    for model, values in by_seed.items():
+        role, kept = roles[2], None
+        to_twin = to_reference = None
+        if model == reference:
+            role = roles[0]
+        else:
+            to_reference = difference_over_seeds(values, by_seed[reference])
+        if model == twin:
+            role = roles[1]
+        else:
+            to_twin = difference_over_seeds(values, by_seed[twin])
+        if role == roles[2]:
+            above_twin = (values - by_seed[twin]).mean(axis=0)
+            kept = paired_ratio(above_twin, gain, estimand=Estimand.THESE_TEST_SETS)
+        rows.append(
+            PairedScores(
+                model=model,
+                role=role,
+                frozen=(frozen or {}).get(model, ""),
+                mean=float(values.mean()),
+                tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
+                to_twin=to_twin,
+                to_reference=to_reference,
+                kept=kept,
+            )
         )
-        for model, values in by_seed.items()
-    )
-    return PairedReport(tasks, seeds, rows, roles[0], roles[1])
+    return PairedReport(tasks, seeds, tuple(rows), roles[0], roles[1])
+
+
+def _by_seed(
+    of_model: Mapping[str, Mapping[int, float]], tasks: Sequence[str], seeds: Sequence[int]
+) -> FloatArray:
+    """A model's scores, (tasks, seeds)."""
+    return np.array([[of_model[task][seed] for seed in seeds] for task in tasks])
 
 
 def difference_over_seeds(scores: FloatArray, opponent: FloatArray) -> MeanTest | None:
@@ -226,8 +239,10 @@ def difference_over_seeds(scores: FloatArray, opponent: FloatArray) -> MeanTest 
     if scores.shape[1] < 2 or opponent.shape[1] < 2:
         return None
     tasks, seeds = scores.shape
-    variances = [seed_part(of_task) for of_task in (*scores, *opponent)]
-    scaled = [(variance / tasks**2, df) for variance, df in variances]
+    scaled = []
+    for of_task in (*scores, *opponent):
+        variance, df = seed_part(of_task)
+        scaled.append((variance / tasks**2, df))
     return t_from_se(
         float(scores.mean() - opponent.mean()),
         math.sqrt(math.fsum(variance for variance, _ in scaled)),
@@ -244,18 +259,14 @@ def stability(
     or more).
     """
     rates = sorted(scores)
-    models, tasks = list(scores[rates[0]]), tuple(next(iter(scores[rates[0]].values())))
-    joined: Scores = {model: {} for model in models}
-    for model, rate in product(models, rates):
-        joined[model] |= {f"{task} {rate}": s for task, s in scores[rate][model].items()}
-    _, seeds = shared(joined)
+    models = list(scores[rates[0]])
+    at_rate = {(model, rate): scores[rate][model] for model, rate in product(models, rates)}
+    tasks, seeds = shared(at_rate)
     spreads: list[RateSpread] = []
     baseline: FloatArray | None = None
     for model in models:
-        rows = [
-            [joined[model][f"{task} {rate}"][s] for s in seeds] for rate in rates for task in tasks
-        ]
-        values = np.array(rows).reshape(len(rates), len(tasks), len(seeds))
+        # (rates, tasks, seeds)
+        values = np.stack([_by_seed(at_rate[model, rate], tasks, seeds) for rate in rates])
         per_seed = values.std(axis=0, ddof=1).mean(axis=0)
         means = values.mean(axis=(1, 2))
         to_first = None

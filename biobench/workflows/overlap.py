@@ -14,6 +14,7 @@ from biobench.data.load import load_data
 from biobench.data.overlap import corpus_texts, overlap
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
+from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
 from biobench.version import __version__
 from biobench.workflows.decontamination import (
@@ -56,20 +57,22 @@ def measure(
             corpus_hash=run.ledger.corpus.manifest_hash,
             base=run.ledger.base.source,
         )
-    measured = {}
+    checkpoint = None if model is None else find_checkpoint(model)
+    measured, changed = {}, 0
     for name, task in data.items():
-        counted = {split: rows[name, split] for split in ("validation", "test")}
-        excluded = run is not None and all(
-            run.excluded.why(d.reading) == "same" for d in (*task.validation, *task.test)
+        contamination = source.model_copy(
+            update={
+                "excluded": run is not None and _excludes(run, task),
+                "validation": rows[name, "validation"],
+                "test": rows[name, "test"],
+            }
         )
-        measured[name] = source.model_copy(update={"excluded": excluded, **counted})
-    if model is None:
-        return rows, measured, None
-    checkpoint, changed = find_checkpoint(model), 0
-    for name, contamination in measured.items():
+        measured[name] = contamination
+        if checkpoint is None:
+            continue
         record = OverlapRecord(
             task=name,
-            data_hash=data[name].hash,
+            data_hash=task.hash,
             model=checkpoint.id,
             model_hash=checkpoint.hash,
             contamination=contamination,
@@ -77,8 +80,14 @@ def measure(
             made=datetime.now(UTC).isoformat(timespec="microseconds"),
         )
         save_overlap(results_dir, record)
-        changed += note_in_records(results_dir, name, checkpoint.hash, record.data_hash)
-    return rows, measured, (model, changed)
+        changed += note_in_records(results_dir, name, checkpoint.hash, task.hash)
+    return rows, measured, None if model is None else (model, changed)
+
+
+def _excludes(run: TrainingText, task: TaskData) -> bool:
+    """Whether a run left out all validation and test documents of a task."""
+    documents = (*task.validation, *task.test)
+    return all(run.excluded.why(document.reading) == "same" for document in documents)
 
 
 def _read_again(corpus: Path, data_dir: str | None) -> TrainingText | None:

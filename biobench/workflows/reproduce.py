@@ -155,11 +155,10 @@ def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
     if same_seed and all(stored == planned for _, stored, planned in conditions):
         # no single one: the record was written by hand, or another program decided its key
         conditions.append(("key", record.key, item.key))
-    changed = [
-        f"{name} {planned[:12]} instead of {stored[:12]}"
-        for name, stored, planned in conditions
-        if stored != planned
-    ]
+    changed = []
+    for name, stored, planned in conditions:
+        if stored != planned:
+            changed.append(f"{name} {planned[:12]} instead of {stored[:12]}")
     if changed:
         raise UsageError(
             f"this would be another run of {record.task.id}: {', '.join(changed)}",
@@ -177,8 +176,12 @@ def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
     named = Path(path).absolute()
     root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), named)
     store = Store(root)
-    files = [p for p in root.glob("runs/*/[!.]*.json") if named in (p, *p.parents)]
-    records = [record for p in files if (record := store.get(p.parent.name, p.stem)) is not None]
+    records = []
+    for file in root.glob("runs/*/[!.]*.json"):
+        if named in (file, *file.parents):
+            record = store.get(file.parent.name, file.stem)
+            if record is not None:
+                records.append(record)
     if not records:
         hint = "give results/runs/TASK/KEY.json, or a results folder"
         raise UsageError(f"{path}: there is no record here", hint=hint)
@@ -243,13 +246,13 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
 
 def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
     """In what two machines differ, as texts ``threads 1 then, 2 now``."""
-    pairs = [
-        ("device", stored.device, repeated.device),
-        ("threads", stored.threads, repeated.threads),
-    ]
-    packages = repeated.packages
-    pairs += [(name, version, packages.get(name)) for name, version in stored.packages.items()]
-    return tuple(f"{name} {then} then, {now} now" for name, then, now in pairs if then != now)
+    before = {"device": stored.device, "threads": stored.threads} | stored.packages
+    again = {"device": repeated.device, "threads": repeated.threads} | repeated.packages
+    changes = []
+    for name, value in before.items():
+        if value != again.get(name):
+            changes.append(f"{name} {value} then, {again.get(name)} now")
+    return tuple(changes)
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:

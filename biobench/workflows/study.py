@@ -201,13 +201,12 @@ def scores_of(
     """
     names = _names_by_weights(runs, out)
     store = Store(out / "results")
-    briefs = [
-        brief
-        for brief in store.briefs()[0]
-        if brief.weights in names
-        and brief.task in study.benchmark.all_ids
-        and _declared(study.benchmark, brief)
-    ]
+    tasks = study.benchmark.all_ids
+    briefs = []
+    for brief in store.briefs()[0]:
+        is_of_study = brief.weights in names and brief.task in tasks
+        if is_of_study and _declared(study.benchmark, brief):
+            briefs.append(brief)
     groups: Sequence[RunGroup] = group_runs(briefs, task_infos(briefs, ()), store)
     if slice is not None:
         groups = sliced_groups(groups, slice)
@@ -230,12 +229,12 @@ def _names_by_weights(runs: Sequence[StudyRun], out: Path) -> dict[str, str]:
     """Hash of an exported encoder -> its run."""
     from biobench.models.loading import find_checkpoint
 
-    folders = {run.name: out / "runs" / run.name / "model" for run in runs}
-    return {
-        find_checkpoint(str(folder)).hash: name
-        for name, folder in folders.items()
-        if (folder / "config.json").is_file()
-    }
+    names = {}
+    for run in runs:
+        folder = out / "runs" / run.name / "model"
+        if (folder / "config.json").is_file():
+            names[find_checkpoint(str(folder)).hash] = run.name
+    return names
 
 
 def _declared(benchmark: Benchmark, brief: Brief) -> bool:

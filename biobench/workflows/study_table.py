@@ -94,10 +94,10 @@ def table(
         rows.append(row)
         answers.append(answer)
     steps = holm([None if answer is None else answer.p for answer in answers])
-    return [
-        row if answer is None or step is None else _with_answer(row, answer, step)
-        for row, answer, step in zip(rows, answers, steps, strict=True)
-    ]
+    for place, (answer, step) in enumerate(zip(answers, steps, strict=True)):
+        if answer is not None and step is not None:
+            rows[place] = _with_answer(rows[place], answer, step)
+    return rows
 
 
 RunPairs = Sequence[tuple[str, str]]
@@ -132,21 +132,19 @@ class StudyOutcome:
     @property
     def resolution(self) -> float:
         """The step of a difference: one test document of each task, of two runs."""
-        steps = [
-            float(weight) / count
-            for weight, count in zip(self.weights, self.test_documents, strict=True)
-            if count
-        ]
-        return math.sqrt(2 * math.fsum(step**2 for step in steps))
+        counts = np.array(self.test_documents, float)
+        counted = counts > 0
+        steps = self.weights[counted] / counts[counted]
+        return math.sqrt(2 * float(steps @ steps))
 
     def whole_runs(self, runs: Sequence[StudyRun], arm: str, budget: int) -> dict[int, str]:
         """Pretraining seed -> run, of those with a score on every task."""
-        return {
-            run.seed: run.name
-            for run in runs
-            if (run.arm, run.budget) == (arm, budget)
-            and set(self.tasks) <= set(self.scores.get(run.name, {}))
-        }
+        whole = {}
+        for run in runs:
+            scored = self.scores.get(run.name, {})
+            if (run.arm, run.budget) == (arm, budget) and set(self.tasks) <= scored.keys():
+                whole[run.seed] = run.name
+        return whole
 
     def mean(self, run: str) -> float:
         """A run's mean over the tasks."""
@@ -154,11 +152,7 @@ class StudyOutcome:
 
     def differences(self, pairs: RunPairs) -> list[float]:
         """Arm minus reference, one a pretraining seed."""
-        differences = []
-        for run, reference in pairs:
-            by_task = [self.scores[run][t] - self.scores[reference][t] for t in self.tasks]
-            differences.append(float(self.weights @ by_task))
-        return differences
+        return [self.mean(run) - self.mean(reference) for run, reference in pairs]
 
     def answer(self, pairs: RunPairs) -> Answer | None:
         """The mean difference over pretraining seeds, which pair: the arms of one seed see the

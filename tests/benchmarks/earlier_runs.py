@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.earlier_runs FOLDER   # makes the folder where it does not exist
 
-Prints processor seconds of the first check, which reads what each earlier run answers, and of the
-second, which finds it kept. At most 20 s are allowed for 1,500 runs.
+Prints processor seconds of the first check, which reads every record, and of the second, which
+finds the index. At most 20 s are allowed for 1,500 runs.
 """
 
 from __future__ import annotations

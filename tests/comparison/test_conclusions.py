@@ -61,7 +61,7 @@ def test_the_sign_is_that_of_report_ranking_and_badge(tmp_path, seed):
     results = load(tmp_path)
     best = ranking(results, "en").best_runs[0]
     assert best.name == pair.better
-    _, badge = verdict_on(results, best)
+    badge = verdict_on(results, best)
     again = compare(best.name, best.rivals[0], results_dir=tmp_path, tasks=best.tasks).pairs[0]
     assert badge.verdict == again.verdict
     assert badge.here == again.here

@@ -38,34 +38,30 @@ def honest_run(
     **fields: Any,
 ) -> RunRecord:
     """A run on the task's real documents, right on two thirds of them, under its true key."""
-    data, info, base = (
-        demo_data(),
-        shipped()[TASK],
-        record(model=model, task=TASK, seed=seed, score=False, **fields),
-    )
-    identity = {
-        "hash": info.hashes[data.source],
-        "data_hash": data.hash,
-        "source": data.source,
-        "type": info.type,
+    data, info = demo_data(), shipped()[TASK]
+    base = record(model=model, task=TASK, seed=seed, score=False, **fields)
+    changes: dict[str, Any] = {
+        "protocol": task_identity(load_task(TASK), data.source),
+        "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
     }
-    identity |= {
-        "labels": data.labels,
-        "gold_labels": data.gold_labels,
-        "test_documents": len(data.test),
-    }
-    identity |= {"paper": info.paper, "corpus": info.corpus, "primary": info.spec.metric.primary}
-    made = base.model_copy(
-        update={
-            "protocol": task_identity(load_task(TASK), data.source),
-            "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
-            "model": base.model
-            if weights is None
-            else base.model.model_copy(update={"hash": weights}),
-        }
+    if weights is not None:
+        changes["model"] = base.model.model_copy(update={"hash": weights})
+    return save_scored(
+        results,
+        base.model_copy(update=changes),
+        data.test,
+        imperfect(data.test, data.labels, f"{model} {weights} {seed}"),
+        hash=info.hashes[data.source],
+        data_hash=data.hash,
+        source=data.source,
+        type=info.type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        test_documents=len(data.test),
+        paper=info.paper,
+        corpus=info.corpus,
+        primary=info.spec.metric.primary,
     )
-    said = imperfect(data.test, data.labels, f"{model} {weights} {seed}")
-    return save_scored(results, made, data.test, said, **identity)
 
 
 def save_rekeyed(
@@ -79,12 +75,9 @@ def save_rekeyed(
     """The run under other weights, seed or predictions, with the key, scores and hashes that
     follow.
     """
-    if gold is None or predictions is None:
-        stored = Store(results).load_predictions(run)
-        gold, predictions = (
-            stored[0] if gold is None else gold,
-            stored[1] if predictions is None else predictions,
-        )
+    stored = Store(results).load_predictions(run) if predictions is None or gold is None else None
+    if stored is not None:
+        gold, predictions = gold or stored[0], predictions or stored[1]
     seed = run.seed if seed is None else seed
     run = run.model_copy(update={"seed": seed, "model": run.model.model_copy(update=model)})
     return save_scored(results, run, gold, predictions)

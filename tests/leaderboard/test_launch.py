@@ -12,7 +12,7 @@ import pytest
 
 from biobench.errors import UsageError
 from biobench.submission.unpack import UPLOAD_BYTES
-from leaderboard.launch import command, launch
+from leaderboard.launch import launch
 from tests.helpers.server_make import free_port
 
 
@@ -51,6 +51,7 @@ def test_an_address_of_another_machine_is_named(tmp_path, host):
 
 
 def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch):
+    """A page elsewhere whose name is made to mean this machine read the texts of corpora."""
     called = []
 
     def become(program, words, environment):
@@ -58,25 +59,22 @@ def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch
         raise SystemExit(0)
 
     monkeypatch.setattr("leaderboard.launch.os.execve", become)
-    for given in ({}, {"host": "0.0.0.0"}):
+    for options in ({}, {"host": "0.0.0.0"}):
         with pytest.raises(SystemExit):
-            launch(tmp_path, 18_501, **given)
-    addresses = [words[words.index("--server.address") + 1] for words in called]
-    assert addresses == ["127.0.0.1", "0.0.0.0"]
+            launch(tmp_path, 18_501, **options)
+    here, public = called
+    assert values(here, "--server.address") == ["127.0.0.1"]
+    assert values(here, "--server.allowedHosts") == ["127.0.0.1", "localhost", "::1"]
+    assert values(public, "--server.address") == ["0.0.0.0"]
+    assert values(public, "--server.allowedHosts") == []
+    # no larger upload than a pack, and none of a page that was closed
+    assert values(here, "--server.maxUploadSize") == [str(UPLOAD_BYTES // 2**20)]
+    assert int(*values(here, "--server.disconnectedSessionTTL")) <= 30
 
 
-def test_a_board_of_this_machine_answers_to_its_names_alone():
-    """A page elsewhere whose name is made to mean this machine read the texts of corpora."""
-    here, served = command(8501), command(8501, "0.0.0.0")
-    hosts = [here[i + 1] for i, word in enumerate(here) if word == "--server.allowedHosts"]
-    assert hosts == ["127.0.0.1", "localhost", "::1"]
-    assert "--server.allowedHosts" not in served
-
-
-def test_the_server_takes_no_larger_upload_than_a_pack():
-    words = command(8501)
-    assert words[words.index("--server.maxUploadSize") + 1] == str(UPLOAD_BYTES // 2**20)
-    assert int(words[words.index("--server.disconnectedSessionTTL") + 1]) <= 30
+def values(words: list[str], option: str) -> list[str]:
+    """What stands behind an option, each time."""
+    return [words[place + 1] for place, word in enumerate(words) if word == option]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere the server is a process of its own")

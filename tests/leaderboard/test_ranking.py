@@ -37,12 +37,12 @@ def best(results, view="en"):
 def test_the_best_run_and_compare_give_one_answer(tmp_path, gap):
     stored(tmp_path, gap)
     first = best(tmp_path)
-    comparison, shown = verdict_on(load(tmp_path), first)
+    shown = verdict_on(load(tmp_path), first)
     (pair,) = compare(first.name, first.rivals[0], results_dir=tmp_path).pairs
     assert shown == pair
     assert (shown.verdict.here == "shown") == (gap == 0.1)
     assert f"{100 * abs(pair.difference):.1f} points" in rival_sentence(shown)
-    assert set(comparison.tasks) == set(first.tasks) == set(TASKS)
+    assert {line.task for line in shown.tasks} == set(first.tasks) == set(TASKS)
     assert first_pair(load(tmp_path)) == ((first.name, first.rivals[0]), first.tasks)
     report = results(tmp_path).report(suites=["en"], tasks=TASKS, incomplete=True)
     means = {
@@ -78,6 +78,15 @@ def test_protocols_never_share_a_ranking(tmp_path):
     tuned = ranking(load(tmp_path), "en", ["gad"], "tuned")
     assert [e.model for e in tuned.entries if e.rank] == ["lucky"]
     assert {b.protocol: b.name for b in one.best_runs}[""] == "full"
+
+
+def test_a_ready_made_row_is_ranked_under_its_own_protocol(tmp_path):
+    stored(tmp_path, models="a")
+    for task in TASKS:
+        compare_make.save(tmp_path, "ready", task, 0, 0.7, origin="checkpoint", track="ready")
+    for protocol, ranked in (("", "a"), ("ready-made", "ready")):
+        one = ranking(load(tmp_path), "en", TASKS, protocol)
+        assert [e.model for e in one.entries if e.rank and e.is_run] == [ranked]
 
 
 def test_the_sentence_counts_published_models_and_baselines(tmp_path):
@@ -129,7 +138,7 @@ def test_the_average_that_is_asked_for_orders_the_ranking_and_decides_its_verdic
     means = {}
     for average, leader in (("paper", "org/lopsided"), ("macro", "org/even")):
         ranked = ranking(loaded, "en", ("bc5cdr",), average=average)
-        _, pair = verdict_on(loaded, ranked.best_runs[0], average)
+        pair = verdict_on(loaded, ranked.best_runs[0], average)
         assert next(e.name for e in ranked.entries if e.is_run) == pair.better == leader
         assert first_pair(loaded, average)[0][0] == leader
         assert set(possible_ranks(loaded, ranked)) == {"org/even", "org/lopsided"}
@@ -168,6 +177,6 @@ def test_runs_of_one_mean_have_no_leader(tmp_path):
         for seed, quality in zip(seeds, (1.0, 1.0, 1.0), strict=True):
             compare_make.save(tmp_path, model, "pubmedqa", seed, quality)
     first = next(b for b in ranking(load(tmp_path), "other en").best_runs)
-    _, pair = verdict_on(load(tmp_path), first)
+    pair = verdict_on(load(tmp_path), first)
     assert pair.is_tied
     assert rival_sentence(pair).startswith("a and b, the best two runs, have the same mean, 95%")

@@ -21,7 +21,7 @@ from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.tasks import shipped
 from biobench.schema.record import Resampling
-from leaderboard import page
+from leaderboard import lines
 from tests.helpers.report_make import run_of, save_run
 from tests.helpers.store_make import write_runs
 
@@ -108,7 +108,7 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     assert row.low < row.kept < row.high
     assert row.margin < 0.02
     assert any("1 of 5 runs failed (seed 46)" in n for n in row.notes)
-    cells = {r.model: page.score(r) for r in report.rows}
+    cells = {r.model: lines.score(r) for r in report.rows}
     assert cells["m"].endswith("(1 failed)")
     assert "failed" not in cells["n"]
 

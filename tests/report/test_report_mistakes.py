@@ -122,6 +122,15 @@ def test_the_gold_part_of_a_mention_has_a_solid_line_and_the_rest_a_dashed_one()
     assert pieces == [("dashed", "chronic "), ("solid", "pain")]
 
 
+def test_a_wrong_label_of_a_document_is_one_mistake():
+    (judged,) = judge(
+        [Document("d", "g", "", "test", labels=("A",))], [Prediction("d", labels=("B",))]
+    )
+    assert re.findall(r"<li>.*?>([\w ]+)</b> · (.*?)</li>", to_html(judged, "")) == [
+        ("wrong label", "gold: A · predicted: B")
+    ]
+
+
 span = st.tuples(st.integers(0, 14), st.integers(1, 6), st.sampled_from("XY")).map(
     lambda s: Span(s[0], s[0] + s[1], s[2])
 )

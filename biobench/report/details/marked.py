@@ -8,7 +8,8 @@ import html
 from collections.abc import Sequence
 from itertools import pairwise
 
-from biobench.report.details.mistakes import NAMES, JudgedDocument, Kind, Mark
+from biobench.report.details.mistakes import NAMES, JudgedDocument, Kind, Mark, only_labels
+from biobench.schema.document import Span
 
 COLOURS: dict[Kind, str] = {
     "right": "0, 158, 115",
@@ -27,9 +28,13 @@ _BLOCK = (
 
 def to_html(judged: JudgedDocument, text: str) -> str:
     """The document as one block: text with marks where it has text, the marks as a list below."""
-    lines = "".join(
-        f"<li>{_line(mark, text)}</li>" for mark in judged.marks if mark.kind != "right" or not text
-    )
+    marks = [mark for mark in judged.marks if mark.kind != "right" or not text]
+    labels = only_labels(judged)
+    if labels is not None and labels[0] != labels[1]:
+        # a label that is missed and another that is false are one mistake
+        gold, predicted = (Span(0, 0, label) for label in labels)
+        marks = [Mark("label", gold, predicted)]
+    lines = "".join(f"<li>{_line(mark, text)}</li>" for mark in marks)
     return (
         f'<div style="{_BLOCK}"><small>{html.escape(judged.document.id)}</small>'
         f'<p style="white-space: pre-wrap; overflow-wrap: '

@@ -24,6 +24,7 @@ from biobench.report.details.mistakes import (
     by_label,
     judge,
     leaks,
+    only_labels,
     tally,
 )
 from biobench.report.entrants import find_entrants, line_name
@@ -70,17 +71,6 @@ class Mistakes:
         """
         pairs = [labels for one in self.judged if (labels := only_labels(one)) is not None]
         return tally(pairs) if pairs and len(pairs) == len(self.judged) else None
-
-
-def only_labels(one: JudgedDocument) -> tuple[str, str] | None:
-    """(gold, predicted) of a document that has one label of each and no mentions."""
-    gold = [mark.gold.label for mark in one.marks if mark.gold]
-    predicted = [mark.predicted.label for mark in one.marks if mark.predicted]
-    return (
-        (gold[0], predicted[0])
-        if not one.document.spans and len(gold) == len(predicted) == 1
-        else None
-    )
 
 
 def read_mistakes(

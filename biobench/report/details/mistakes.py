@@ -66,6 +66,15 @@ class JudgedDocument:
         return dict(sorted((m.gold, m.kind == "right") for m in self.marks if m.gold))
 
 
+def only_labels(judged: JudgedDocument) -> tuple[str, str] | None:
+    """(gold, predicted) of a document that has one label of each and no mentions."""
+    gold = [mark.gold.label for mark in judged.marks if mark.gold]
+    predicted = [mark.predicted.label for mark in judged.marks if mark.predicted]
+    if judged.document.spans or not len(gold) == len(predicted) == 1:
+        return None
+    return gold[0], predicted[0]
+
+
 def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[JudgedDocument]:
     """All documents, those with most mistakes first.
 
