@@ -311,25 +311,18 @@ def test_list_fields_that_hold_objects_are_refused_with_a_hint(tmp_path):
     assert "--label" in caught.value.hint
 
 
+MULTI_HOT = ([1.0, 0.0, 0.0, 1.0], [0, 1, 1])
+WRITTEN_LISTS = ("['a', 'b']", "[1 0 0]", '{"a": 1}')
+
+
 @pytest.mark.parametrize(
-    ("label", "what"),
-    [
-        ([1.0, 0.0, 0.0, 1.0], "a vector of numbers (multi-hot)"),
-        ([0, 1, 1], "a vector of numbers (multi-hot)"),
-        ({"choices": ["a"]}, "an object"),
-        ([["a", "b"]], "a list inside a list"),
-        (0.5, "the number '0.5'"),
-        ("['a', 'b']", "a list or an object written as text"),
-        ("[1 0 0]", "a list or an object written as text"),
-        ('{"a": 1}', "a list or an object written as text"),
-    ],
+    "label", [*MULTI_HOT, {"choices": ["a"]}, [["a", "b"]], 0.5, *WRITTEN_LISTS]
 )
-def test_what_is_no_label_is_refused(label, what, tmp_path):
+def test_what_is_no_label_is_refused(label, tmp_path):
     rows = labelled()
     rows[4]["label"] = label
-    with pytest.raises(DataFormatError) as caught:
+    with pytest.raises(DataFormatError, match=r"all\.jsonl:5: is no label \(column 'label'\)"):
         scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made")
-    assert f"all.jsonl:5: a label is {what}" in str(caught.value)
 
 
 def test_columns_that_hold_the_same_values_are_not_chosen_from(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -75,6 +76,13 @@ class Proposal:
     def unused(self) -> list[str]:
         """Columns that the reader does not read."""
         return [name for name in self.columns if self.read and name not in self.read]
+
+
+def common_width(rows: Iterable[Sized]) -> tuple[int, float]:
+    """(how many cells most of the rows have, the share of the rows that have them)."""
+    widths = Counter(map(len, rows))
+    width, number = widths.most_common(1)[0] if widths else (0, 0)
+    return width, number / max(1, widths.total())
 
 
 Detector = Callable[[DataFiles, Wanted], list[Proposal]]

@@ -31,18 +31,19 @@ def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         raise no_table.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
     names = {location.path: class_names(location.path) for location in starts}
-    table = Table({"format": "parquet"}, list(table_rows(request)), names)
+    table = Table(starts[0], {"format": "parquet"}, list(table_rows(request)), names)
     return _first_shape(table, wanted)
 
 
 def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """JSON Lines, a list of objects, or an object of objects by their ids."""
-    layout = _layout(corpus.places()[0])
+    start = corpus.places()[0]
+    layout = _layout(start)
     if layout is None:
         return []
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    rows = list(json_rows(request, layout))
-    return _first_shape(Table({"format": "json", "layout": layout}, rows), wanted)
+    table = Table(start, {"format": "json", "layout": layout}, list(json_rows(request, layout)))
+    return _first_shape(table, wanted)
 
 
 def _layout(location: FileLine) -> Layout | None:
