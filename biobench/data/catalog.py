@@ -154,11 +154,10 @@ def _nested(key: str) -> str | None:
 
 def _reader_options(located: LocatedYaml, spec: TaskSpec) -> dict[str, ReaderOptions]:
     options: dict[str, ReaderOptions] = {}
-    for index, source in enumerate(spec.all_sources):
-        if spec.sources:
-            at: Path_ = ("sources", index, "reader")
-        else:
-            at = ("source", "reader") if source.reader is not None else ("reader",)
+    for source in spec.all_sources:
+        at: Path_ = ("reader",)
+        if source.reader is not None:
+            at = (*spec.path_of(source), "reader")
         try:
             reader = get_reader(spec.reader_of(source).format)
         except SpecError as error:

@@ -13,6 +13,7 @@ from biobench.data.locate import (
     DataRoot,
     LocatedFiles,
     addresses,
+    can_fetch,
     data_folder,
     locate,
     preferred,
@@ -76,7 +77,8 @@ def status(task: LoadedTask, data_dir: DataRoot) -> Status:
         source.id,
         str(folder / source.folder),
     )
-    result.fetch = addresses(source) if access == "open" and (source.url or source.hub) else []
+    if can_fetch(task, source):
+        result.fetch = addresses(source)
     result.steps = steps(task, source, folder)
     return result
 

@@ -264,6 +264,12 @@ class TaskSpec(Strict):
         """The sources in order of preference."""
         return self.sources if self.source is None else (self.source,)
 
+    def path_of(self, source: Source) -> tuple[str | int, ...]:
+        """Where the source stands in the spec's file."""
+        if self.source is not None:
+            return ("source",)
+        return "sources", self.sources.index(source)
+
     @property
     def corpus_id(self) -> str:
         """The declared corpus, or the task's own id."""

@@ -115,7 +115,7 @@ def test_a_bundle_holds_no_file_from_elsewhere(tmp_path):
         type="single_label",
         splits="{ids_file: ../private}",
     )
-    with pytest.raises(SpecError, match="leaves the folder of the spec"):
+    with pytest.raises(SpecError, match="leaves its folder"):
         load_task(spec)
     model = tmp_path / "model"
     (model / "inside").mkdir(parents=True)
