@@ -316,13 +316,9 @@ class Source(CorpusRelease):
     """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names
     another source.
     """
-    expect: DataHash | None = descriptive(None)
-    """Hash of the documents as read (`data_hash` of a record); data with another one is refused
-    before training.
-    """
     releases: dict[Release, DataHash] = descriptive({})
-    """Name of a known release to the hash of its documents as read; data that equal none are warned
-    of.
+    """Name of a known release to the hash of its documents as read (`data_hash` of a record); data
+    that equal none are warned of, and refused under `--strict`.
     """
     notes: str | None = descriptive(None)
 

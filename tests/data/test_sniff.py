@@ -260,14 +260,15 @@ def test_the_readers_own_message_is_shown_with_its_line(tmp_path):
 
 @pytest.mark.parametrize("name", ["{}.json", "{}.txt", "{}.data"])
 def test_json_is_known_by_its_content(name, tmp_path):
-    task = written(scaffold(in_splits(tmp_path / "lines", name, lines_of(labelled())), "made"))
-    assert (task.options["local"].layout, task.spec.labels) == ("lines", ["routine", "urgent"])
-    whole = json.dumps(labelled(), indent=1)
-    task = written(scaffold(in_one(tmp_path / "list" / name.format("all"), whole), "made"))
-    assert (task.options["local"].layout, task.spec.labels) == ("list", ["routine", "urgent"])
-    keyed = json.dumps({f"p{i}": row for i, row in enumerate(labelled())})
-    task = written(scaffold(in_one(tmp_path / "keyed" / name.format("all"), keyed), "made"))
-    assert task.options["local"].layout == "keyed"
+    contents = {
+        "lines": lines_of(labelled()),
+        "list": json.dumps(labelled(), indent=1),
+        "keyed": json.dumps({f"p{i}": row for i, row in enumerate(labelled())}),
+    }
+    for layout, content in contents.items():
+        file = in_one(tmp_path / layout / name.format("all"), content)
+        task = written(scaffold(file, "made"))
+        assert (task.options["local"].layout, task.spec.labels) == (layout, ["routine", "urgent"])
 
 
 @pytest.mark.parametrize(
@@ -292,13 +293,12 @@ def test_json_of_another_shape_is_refused_as_json(content, message, tmp_path):
         {"id": 3, "label": "Drug", "start_offset": 0, "end_offset": 7},
         {"start": 0, "end": 7, "labels": ["Drug"]},
         {"begin": 0, "end": 7, "type": "Drug"},
+        [0, 7, "Drug"],
     ],
 )
 def test_mentions_of_annotation_tools(mention, tmp_path):
-    rows = [
-        {"text": f"Aspirin {i} for gout.", "entities": [mention], "relations": []}
-        for i in range(12)
-    ]
+    rows = [{"text": f"Aspirin {i} for gout.", "entities": [mention]} for i in range(12)]
+    rows[3]["entities"] = []
     task = written(scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made"))
     assert (task.spec.type, task.spec.labels) == ("span_ner", ["Drug"])
     assert set(mentions_of(task)) == {"Aspirin/Drug"}
