@@ -313,9 +313,7 @@ class Source(CorpusRelease):
     splits: Splits | None = None
     """Overrides the task's `splits` where this source cuts the corpus differently."""
     counts: dict[str, dict[str, int]] | None = descriptive(None)
-    """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names
-    another source.
-    """
+    """Counted facts of this source; null: the task's `counts`."""
     releases: dict[Release, DataHash] = descriptive({})
     """Name of a known release to the hash of its documents as read (`data_hash` of a record); data
     that equal none are warned of, and refused under `--strict`.

@@ -191,10 +191,6 @@ class TaskSpec(Strict):
     """Known findings of `biobench data verify`, by name, with their number; more than that is
     pointed out.
     """
-    counts_source: str | None = descriptive(None)
-    """Id of the source that `counts` were made on, where the others differ; null: they hold for
-    every source.
-    """
     published_as: str | None = descriptive(None)
     """Id under which published scores are comparable with this task; null: with none."""
     variant_of: str | None = descriptive(None)

@@ -20,9 +20,8 @@ from biobench.errors import SpecError
 
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(
-    r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+"
-)  # Python refuses to read longer decimals
+# Python refuses to read longer decimals
+_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
@@ -89,8 +88,8 @@ class _Nodes(yaml.BaseLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         for kind in ("anchor", "tag"):
-            if (name := getattr(event, kind, None)) is not None:
-                kind = "anchor or alias" if kind == "anchor" else kind
+            name = getattr(event, kind, None)
+            if name is not None:
                 hint = "write the value out; specs hold plain data only"
                 message = f"{kind} '{name}' is not allowed in a spec"
                 raise _failure(message, hint, event.start_mark, self.file)
@@ -184,19 +183,13 @@ def _quick_node(text: str) -> yaml.Node | None:
 def read_text(path: Path) -> str:
     """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not
     UTF-8."""
-    if path.is_dir():
-        raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path)
     raw = read_regular(path, MOST_BYTES, SpecError)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise SpecError(
-            f"byte 0x{raw[error.start]:02x} is not UTF-8",
-            hint="save the file as UTF-8",
-            file=path,
-            line=line,
-        ) from None
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        raise SpecError(message, hint="save the file as UTF-8", file=path, line=line) from None
 
 
 def parse_file(path: Path) -> LocatedYaml:

@@ -173,7 +173,7 @@ def test_carving_needs_a_free_tail():
     assert [d.id for d in parts["validation"]] == ["d0003", "d0004"]
     with pytest.raises(DataFormatError, match="cannot cut"):
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
-    with pytest.raises(DataFormatError, match="in addition to a validation file"):
+    with pytest.raises(DataFormatError, match="1 documents are in a validation file"):
         assign_splits(
             [*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None
         )
