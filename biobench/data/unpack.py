@@ -58,7 +58,7 @@ def unpack(
     a member that escapes or is no plain file, an archive of more bytes or files, and for asked
     members that are not there; then nothing is left of `target`.
     """
-    read = _zip if kind == "zip" else _tar
+    read = {"zip": _zip, "tar": _tar}[kind]
     asked = set(members or ())
     target.mkdir(parents=True)
     total = 0
