@@ -6,7 +6,7 @@ Also the two helpers that every part of a spec uses: `descriptive` fields and `f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from biobench.schema.strict import FieldError, Strict
+from biobench.schema.strict import FieldError, Strict, repeated
 
 
 def descriptive(default: Any = ...) -> Any:
@@ -35,6 +35,12 @@ def later(default: Any, **limits: Any) -> Any:
 def fail(what: str, hint: str) -> FieldError:
     """A validator's complaint with its remedy."""
     return FieldError(what, hint)
+
+
+def check_once(kind: str, names: Iterable[str]) -> None:
+    """Raise FieldError where a name occurs twice. kind: of the things that they name."""
+    for name in repeated(names):
+        raise fail(f"{kind} '{name}' occurs twice", "keep one")
 
 
 def one_group(value: str) -> str:
@@ -343,12 +349,9 @@ class Source(CorpusRelease):
 
 
 def sources_named(sources: Sequence[Source]) -> None:
-    """Raise ValueError where one of several sources has no id, or that of another."""
-    ids: list[str] = []
+    """Raise FieldError where one of several sources has no id, or that of another."""
     for index, source in enumerate(sources):
         if len(sources) > 1 and "id" not in source.model_fields_set:
             message = f"sources.{index}.id is missing; each of several sources needs one"
             raise fail(message, "add `id: ...` to it")
-        if source.id in ids:
-            raise fail(f"two sources have the id '{source.id}'", "give each source its own id")
-        ids.append(source.id)
+    check_once("source", [source.id for source in sources])
