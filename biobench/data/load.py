@@ -236,7 +236,8 @@ def _check_form(location: FileLine, document: Document) -> None:
     kind = get_kind(spec.type)
     text = document.text if kind.tagged else document.reading
     if not text.strip():
-        raise _no_text(location, document.id)
+        hint = "remove it, or set `reader.drop_missing` or `reader.segment: line` where it has them"
+        raise location.bad("document {} has no text", hint, document.id)
     if kind.tagged and not document.tokens:
         hint = f"{spec.type} needs a token format, or `reader.tokens`"
         raise location.bad("document {} has no tokens", hint, document.id)
@@ -246,16 +247,6 @@ def _check_form(location: FileLine, document: Document) -> None:
     problem = kind.problem(spec, document)
     if problem is not None:
         raise location.bad(*problem)
-
-
-def _no_text(location: FileLine, document_id: str) -> DataFormatError:
-    """With what the reader's options can do about it."""
-    hint = "remove it"
-    if hasattr(location.request.options, "drop_missing"):
-        hint += ", or set `reader.drop_missing: true`"
-    if hasattr(location.request.options, "segment"):
-        hint += ", or cut the corpus by `reader.segment: line`"
-    return location.bad("document {} has no text", hint, document_id)
 
 
 def _check_characters(location: FileLine, document: Document) -> None:

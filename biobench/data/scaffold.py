@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biobench.data.catalog import LoadedTask, list_tasks, load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.checks.findings import Finding, audit
 from biobench.data.fetch import fetch_named
 from biobench.data.load import CountedSource, read_counted
@@ -70,7 +70,7 @@ def scaffold(
     data_dir = parts.folder.resolve().parent
     text, task, source = _read_as_drafted(parts, trial, task_id, language, data_dir)
     findings = audit(task.spec, source.documents, source.labels, {})
-    lines = [*_guessed(trial, parts), *_counted(source), *_remarks(parts, trial, language)]
+    lines = [*_guessed(trial, parts), *_counted(source), *_remarks(parts)]
     lines += [f"finding: {finding.line}" for finding in findings] or ["findings: none"]
     reason = signs_of_persons(trial.proposal.columns, trial.documents)
     if clinical:
@@ -179,7 +179,7 @@ def _counted(source: CountedSource) -> list[str]:
     return lines
 
 
-def _remarks(parts: Parts, trial: Attempt, language: str) -> list[str]:
+def _remarks(parts: Parts) -> list[str]:
     """What the user may have meant otherwise."""
     lines: list[str] = []
     folders: set[str] = set()
@@ -189,13 +189,6 @@ def _remarks(parts: Parts, trial: Attempt, language: str) -> list[str]:
     if merged:
         names = ", ".join(merged)
         lines.append(f"check: the folders {names} are read as one; `files` can name them as splits")
-    found = (set(trial.labels), language, trial.proposal.type)
-    for task in list_tasks():
-        labels = task.spec.labels
-        if isinstance(labels, list) and (set(labels), task.spec.language, task.spec.type) == found:
-            lines.append(
-                f"check: the shipped task {task.id} has the same labels: is it the same corpus?"
-            )
     return lines
 
 

@@ -73,7 +73,7 @@ class Strict(BaseModel):
         """Rename fields of earlier versions, refuse wrong ones, then resolve scalars."""
         if not isinstance(data, dict):
             return data
-        fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
+        fields = cls.model_fields
         renamed = {old: new for old, new in cls.RENAMED.items() if new not in data}
         data = {renamed.get(key, key): value for key, value in data.items()}
         cls._check_keys(data, fields)

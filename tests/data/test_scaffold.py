@@ -250,11 +250,3 @@ def test_split_folders_that_are_merged_are_named(tmp_path):
         line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")
     ]
     assert "the folders dev, train are read as one" in remark
-
-
-def test_labels_of_a_shipped_task_are_noticed(tmp_path):
-    for name in ("train", "dev", "test"):
-        (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
-    assert any(
-        "the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected
-    )

@@ -367,7 +367,7 @@ REFUSED = [
     ("all.tsv", HEADED + '"Not closed\ta\n', "11: not a delimited row: unexpected end of data"),
     ("all.jsonl", lines_of(labelled(12)) + '{"text": "cut\n', "13: not valid JSON"),
     ("all.json", json.dumps({"data": labelled()}), "1: is one JSON object that holds no objects"),
-    ("all.json", json.dumps(COLUMNS), "1: is a JSON object of columns"),
+    ("all.json", json.dumps(COLUMNS), "1: is one JSON object that holds no objects"),
     ("all.json", json.dumps([["a text", "a"]] * 5), "1: is not a list of objects"),
     ("all.json", json.dumps(NUMBERS), "1: the tags are numbers without names"),
     ("all.jsonl", lines_of(OBJECTS), "1: has no text field with a label field"),

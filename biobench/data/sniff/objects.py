@@ -69,19 +69,15 @@ def _layout(location: FileLine) -> Layout | None:
 
 def _check_keyed(location: FileLine, content: dict[str, Any]) -> None:
     """Refuse an object that holds no objects by their ids, but columns or something else."""
-    if not content or not all(isinstance(value, dict) for value in content.values()):
-        lists = [name for name, value in content.items() if isinstance(value, list) and value]
-        hint = "write one object a line, or a list of objects"
-        if lists:
-            hint += f"; the list that it has under '{lists[0]}' may be the data"
+    if not content or any(_is_no_object(value) for value in content.values()):
+        hint = "write one object a line, as `to_json(orient='records', lines=True)` does"
         raise location.bad("is one JSON object that holds no objects by their ids", hint)
-    if all(_is_column(value) for value in content.values()):
-        hint = "write one object a row: `to_json(orient='records', lines=True)`"
-        raise location.bad("is a JSON object of columns", hint)
 
 
-def _is_column(value: dict[str, Any]) -> bool:
-    """Whether the keys are the numbers of rows, as pandas writes a column."""
+def _is_no_object(value: Any) -> bool:
+    """Whether it is none, or its keys are the numbers of rows, as pandas writes a column."""
+    if not isinstance(value, dict):
+        return True
     return list(value) == [str(number) for number in range(len(value))]
 
 
