@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from biobench.data.readers.base import FileLine
@@ -38,13 +38,13 @@ class _File:
             return [str(number) for number in range(len(self.first))]
         return self.first
 
-    def data_rows(self, columns: Collection[str]) -> list[DataRow]:
+    def data_rows(self, columns: Iterable[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
+        numbers = {name: number for number, name in enumerate(self.columns)}
         rows: list[DataRow] = []
-        for number, (location, cells) in enumerate(self.rows):
-            named = zip(self.columns, cells, strict=True)
-            values = {name: cell for name, cell in named if name in columns}
-            rows.append(DataRow(location, values, str(number), "row"))
+        for row, (location, cells) in enumerate(self.rows):
+            values = {name: cells[numbers[name]] for name in columns}
+            rows.append(DataRow(location, values, str(row), "row"))
         return rows
 
 
@@ -124,7 +124,8 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
     """
     if len({(file.header, file.numbered) for file in files}) > 1:
         return None
-    shared = [name for name in files[0].columns if all(name in file.columns for file in files)]
+    common = set.intersection(*(set(file.columns) for file in files))
+    shared = [name for name in files[0].columns if name in common]
     same_columns = all(len(file.columns) == len(shared) for file in files)
     labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
     return shared if same_columns or labelled else None

@@ -30,7 +30,7 @@ class Table:
     columns: list[str] = field(init=False)
     filled: dict[str, list[Any]] = field(init=False)
     """Column that most rows fill to its values, without those that are missing."""
-    texts: list[str] = field(init=False)
+    texts: dict[str, list[str]] = field(init=False)
     """Columns of texts."""
     lists: dict[str, list[list[Any]]] = field(init=False)
     """Columns of lists."""
@@ -46,7 +46,7 @@ class Table:
         self.filled = {
             name: values for name, values in every.items() if 2 * len(values) > len(self.rows)
         }
-        self.texts = list(self._of(str))
+        self.texts = self._of(str)
         self.lists = self._of(list)
 
     def _of(self, kind: type) -> dict[str, list[Any]]:
@@ -60,7 +60,7 @@ class Table:
     @property
     def longest_text(self) -> str | None:
         """Of the columns of texts the one that holds most."""
-        lengths = {name: sum(map(len, self.filled[name])) for name in self.texts}
+        lengths = {name: sum(map(len, texts)) for name, texts in self.texts.items()}
         return max(lengths, key=lambda name: lengths[name], default=None)
 
     def named_in(self, column: str) -> list[str] | Literal["file"] | None:
