@@ -92,8 +92,7 @@ def _unclosed(starts: list[FileLine], separator: Separator) -> bool:
     """Whether the reader meets the end of a file inside a quoted field."""
     for location in starts:
         try:
-            for _ in delimited(location, separator):
-                pass
+            list(delimited(location, separator))
         except DataFormatError as error:
             if "unexpected end of data" in error.what:
                 return True
