@@ -36,6 +36,9 @@ class OpenSpec:
     labels: None = None
 
 
+_UNREAD = ReaderOptions(format="sniffed")
+
+
 @dataclass(frozen=True, slots=True)
 class DataFiles:
     """The files of each split, or of `all`."""
@@ -47,13 +50,15 @@ class DataFiles:
         """Every file, in the order of the splits."""
         return [path for paths in self.files.values() for path in paths]
 
-    def request(self, options: ReaderOptions, spec: OpenSpec) -> Request[Any]:
+    def request(
+        self, options: ReaderOptions = _UNREAD, spec: OpenSpec = OpenSpec()
+    ) -> Request[Any]:
         """What a reader gets that reads the corpus with these options."""
         return Request(options, self.files, cast(TaskSpec, spec), any_label=True)
 
     def places(self) -> list[FileLine]:
         """The beginning of each file."""
-        return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
+        return list(self.request().places())
 
 
 @dataclass(slots=True)

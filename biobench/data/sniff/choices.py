@@ -29,14 +29,8 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
             }
             if "id" in table.filled:
                 reader["id"] = "id"
-            return [
-                Proposal(
-                    "multiple_choice",
-                    reader,
-                    columns=table.columns,
-                    read=[name for name in reader.values() if name in table.columns],
-                )
-            ]
+            read = [question, options, right, "id"]
+            return [Proposal("multiple_choice", reader, columns=table.columns, read=read)]
     return []
 
 

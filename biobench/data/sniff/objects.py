@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from biobench.data.readers.base import FileLine, ReaderOptions
+from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import Layout, json_rows, read_text
 from biobench.data.readers.tables import class_names, is_table, table_rows
-from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 from biobench.data.sniff.choices import questions
 from biobench.data.sniff.labelled import labelled_rows
 from biobench.data.sniff.mentions import mention_lists
@@ -29,9 +29,8 @@ def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         table_name = starts[are_tables.index(True)].path.name
         hint = "bring all splits into one format, or give one data file"
         raise no_table.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
-    request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
     names = {location.path: class_names(location.path) for location in starts}
-    table = Table(starts[0], {"format": "parquet"}, list(table_rows(request)), names)
+    table = Table(starts[0], {"format": "parquet"}, list(table_rows(corpus.request())), names)
     return _first_shape(table, wanted)
 
 
@@ -41,8 +40,8 @@ def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     layout = _layout(start)
     if layout is None:
         return []
-    request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    table = Table(start, {"format": "json", "layout": layout}, list(json_rows(request, layout)))
+    rows = list(json_rows(corpus.request(), layout))
+    table = Table(start, {"format": "json", "layout": layout}, rows)
     return _first_shape(table, wanted)
 
 
