@@ -133,11 +133,11 @@ def test_cos_snippets_split_vector_and_lost_mentions(tmp_path):
     assert surfaces(d) == [("opacity", "Attr"), ("left lobe", "Loc"), ("larger", "Cos")]
     # `large` of `larger-sized` holds no whole token; a snippet whose number is a multiple of 50 has
     # it.
-    numbers = {
-        s: [int(d.text.split()[1].rstrip(":")) for d in own] for s, own in data.documents.items()
-    }
-    wanted = {s: {"Val": sum(n % 50 == 0 for n in own)} for s, own in numbers.items()}
-    assert sum(own["Val"] for own in wanted.values()) > 15
+    wanted: dict[str, dict[str, int]] = {}
+    for split, documents in data.documents.items():
+        numbers = [int(document.text.split()[1].rstrip(":")) for document in documents]
+        wanted[split] = {"Val": sum(number % 50 == 0 for number in numbers)}
+    assert sum(lost["Val"] for lost in wanted.values()) > 15
     assert data.unexpressed == wanted
     assert {d.unexpressed for d in data.train} == {(), ("Val",)}
 
@@ -146,7 +146,7 @@ def test_the_release_of_jnlpba_with_repeated_abstracts(tmp_path):
     jnlpba_release(tmp_path)
     data = load("jnlpba", tmp_path)
     assert data.source == "release"
-    ids = {s: [d.id for d in own] for s, own in data.documents.items()}
+    ids = {s: [d.id for d in documents] for s, documents in data.documents.items()}
     assert ids["test"] == [
         *("test/21000001/1", "test/21000001/2", "test/21000002/1", "test/21000002/2"),
         *("test/21000001#2/1", "test/21000001#2/2", "test/90000014/1", "test/90000014/2"),
@@ -175,7 +175,10 @@ def test_the_standoff_form_of_jnlpba(tmp_path):
     jnlpba_standoff(tmp_path)
     data = load("jnlpba", tmp_path)
     assert data.source == "standoff"
-    groups = {s: " ".join(dict.fromkeys(d.group for d in own)) for s, own in data.documents.items()}
+    groups = {
+        s: " ".join(dict.fromkeys(d.group for d in documents))
+        for s, documents in data.documents.items()
+    }
     assert groups == {
         "train": "9001 9002 9003 9004",
         "validation": "9005 9006",

@@ -63,10 +63,10 @@ VECTORS = [
 @pytest.mark.parametrize(("method", "sizes", "heads"), VECTORS)
 def test_vectors_of_held_out_splits(method, sizes, heads):
     n = sum(sizes)
-    parts = ratio_indices(n, ratios(0.7, 0.15, 0.15, method=method))
-    assert [len(part) for part in parts] == sizes
-    assert "|".join(" ".join(map(str, part[:6])) for part in parts) == heads
-    assert sorted(i for part in parts for i in part) == list(range(n))
+    by_split = ratio_indices(n, ratios(0.7, 0.15, 0.15, method=method))
+    assert [len(drawn) for drawn in by_split] == sizes
+    assert "|".join(" ".join(map(str, drawn[:6])) for drawn in by_split) == heads
+    assert sorted(i for drawn in by_split for i in drawn) == list(range(n))
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_test_first_takes_the_test_part_of_the_first_permutation():
 
 
 def test_ratios_are_the_decimals_that_were_written():
-    parts = ratio_indices(10, ratios(0.7, 0.1, 0.2, method="random", rounding="truncate"))
-    assert tuple(map(len, parts)) == (7, 1, 2)
+    by_split = ratio_indices(10, ratios(0.7, 0.1, 0.2, method="random", rounding="truncate"))
+    assert tuple(map(len, by_split)) == (7, 1, 2)
 
 
 def test_only_the_shuffle_draws_from_sorted_ids():
@@ -105,27 +105,27 @@ def test_only_the_shuffle_draws_from_sorted_ids():
     """
     documents = docs(20)[::-1]
     for method in ("random", "datasets", "sklearn"):
-        parts = assign_splits(documents, ratios(0.7, 0.1, 0.2, method=method), None)
+        by_split = assign_splits(documents, ratios(0.7, 0.1, 0.2, method=method), None)
         ids = sorted(d.id for d in documents) if method == "random" else [d.id for d in documents]
         wanted = ratio_indices(20, ratios(0.7, 0.1, 0.2, method=method))
-        assert [[d.id for d in parts[s]] for s in ("train", "validation", "test")] == [
-            [ids[i] for i in part] for part in wanted
+        assert [[d.id for d in by_split[s]] for s in ("train", "validation", "test")] == [
+            [ids[i] for i in drawn] for drawn in wanted
         ]
 
 
 @pytest.mark.parametrize("method", ["datasets", "sklearn", "random"])
 def test_groups_stay_together(method):
-    parts = assign_splits(docs(60), ratios(0.8, 0.1, 0.1, method=method, by="group"), None)
-    splits_of_groups = {(d.group, d.split) for documents in parts.values() for d in documents}
+    by_split = assign_splits(docs(60), ratios(0.8, 0.1, 0.1, method=method, by="group"), None)
+    splits_of_groups = {(d.group, d.split) for documents in by_split.values() for d in documents}
     assert len(splits_of_groups) == 30
-    assert sum(map(len, parts.values())) == 60
+    assert sum(map(len, by_split.values())) == 60
 
 
 def test_ids_must_match_both_ways(tmp_path):
     path = tmp_path / "ids.json"
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0001"], "test": ["g0002"]}))
-    parts = assign_splits(docs(6), SplitIds(ids_file="ids.json"), tmp_path)
-    assert [len(documents) for documents in parts.values()] == [2, 2, 2]
+    by_split = assign_splits(docs(6), SplitIds(ids_file="ids.json"), tmp_path)
+    assert [len(documents) for documents in by_split.values()] == [2, 2, 2]
     with pytest.raises(DataFormatError, match="is in no split"):
         assign_splits(docs(8), SplitIds(ids_file="ids.json"), tmp_path)
     with pytest.raises(DataFormatError, match="have no document"):
@@ -162,8 +162,8 @@ def test_a_large_ids_file_is_not_read_whole(tmp_path, monkeypatch):
 
 def test_carving_needs_a_free_tail():
     documents = docs(5, "train")
-    parts = assign_splits(documents, SplitCarve(validation_from_train_tail=2), None)
-    assert [d.id for d in parts["validation"]] == ["d0003", "d0004"]
+    by_split = assign_splits(documents, SplitCarve(validation_from_train_tail=2), None)
+    assert [d.id for d in by_split["validation"]] == ["d0003", "d0004"]
     with pytest.raises(DataFormatError, match="cannot cut"):
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
     with pytest.raises(DataFormatError, match="1 documents are in a validation file"):
@@ -177,9 +177,9 @@ def test_carving_whole_groups_from_the_end():
     train.
     """
     documents = [*docs(8, "train"), Document("again", "g0000", "x", "train")]
-    parts = assign_splits(documents, SplitCarve(validation_from_train_tail=2, by="group"), None)
-    assert [d.id for d in parts["validation"]] == ["d0004", "d0005", "d0006", "d0007"]
-    assert [d.id for d in parts["train"]] == ["d0000", "d0001", "d0002", "d0003", "again"]
+    by_split = assign_splits(documents, SplitCarve(validation_from_train_tail=2, by="group"), None)
+    assert [d.id for d in by_split["validation"]] == ["d0004", "d0005", "d0006", "d0007"]
+    assert [d.id for d in by_split["train"]] == ["d0000", "d0001", "d0002", "d0003", "again"]
     with pytest.raises(
         DataFormatError, match="cannot cut 4 validation groups from 4 training groups"
     ):
@@ -187,16 +187,16 @@ def test_carving_whole_groups_from_the_end():
 
 
 def test_train_leaves_out_what_other_splits_hold():
-    def part(split: str, *groups: str) -> list[Document]:
+    def drawn(split: str, *groups: str) -> list[Document]:
         return [Document(f"{split}/{g}", g, "x", split) for g in groups]
 
     documents = [
-        *part("train", "a", "b", "c", "d"),
-        *part("validation", "b"),
-        *part("test", "d", "e"),
+        *drawn("train", "a", "b", "c", "d"),
+        *drawn("validation", "b"),
+        *drawn("test", "d", "e"),
     ]
     apart = assign_splits(documents, SplitApart(leave_out_of_train=["validation"]), None)
-    assert ["".join(d.group for d in part) for part in apart.values()] == ["acd", "b", "de"]
+    assert ["".join(d.group for d in drawn) for drawn in apart.values()] == ["acd", "b", "de"]
     both = assign_splits(documents, SplitApart(leave_out_of_train=["validation", "test"]), None)
     assert [d.group for d in both["train"]] == ["a", "c"]
 
@@ -229,10 +229,10 @@ def lettered(**labels: str) -> list[Document]:
 def test_ties_go_to_the_first_in_order_of_ids_and_labels_are_sorted():
     # In order of ids: a M, b A B, c A Z, d Q. A is in two documents; of the others M and B come
     # first.
-    labels, kept = apply_rule(TopLabels(top_k=3), lettered(c="ZA", a="M", d="Q", b="BA"))
+    labels, accepted = apply_rule(TopLabels(top_k=3), lettered(c="ZA", a="M", d="Q", b="BA"))
     assert labels == ("A", "B", "M")
-    assert {d.id: d.labels for d in kept} == {"c": ("A",), "a": ("M",), "b": ("A", "B")}
-    assert [d.id for d in kept] == ["c", "a", "b"], (
+    assert {d.id: d.labels for d in accepted} == {"c": ("A",), "a": ("M",), "b": ("A", "B")}
+    assert [d.id for d in accepted] == ["c", "a", "b"], (
         "the order of reading is kept, and d has no label left"
     )
     assert apply_rule(TopLabels(top_k=1), lettered(a="YX"))[0] == ("X",), (
@@ -241,9 +241,9 @@ def test_ties_go_to_the_first_in_order_of_ids_and_labels_are_sorted():
 
 
 def test_a_document_counts_once():
-    labels, kept = apply_rule(TopLabels(top_k=1), lettered(a="KK", b="L", c="L"))
+    labels, accepted = apply_rule(TopLabels(top_k=1), lettered(a="KK", b="L", c="L"))
     assert labels == ("L",)
-    assert [d.id for d in kept] == ["b", "c"]
+    assert [d.id for d in accepted] == ["b", "c"]
 
 
 def test_as_many_codes_as_there_are_and_not_one_more():
@@ -255,9 +255,9 @@ def test_as_many_codes_as_there_are_and_not_one_more():
 
 def test_collected_labels_are_all_there_are_and_no_document_goes():
     documents = lettered(b="YXY", a="", c="Z")
-    labels, kept = apply_rule(CollectedLabels(collected=3), documents)
+    labels, accepted = apply_rule(CollectedLabels(collected=3), documents)
     assert labels == ("X", "Y", "Z")
-    assert [(d.id, d.labels) for d in kept] == [("b", ("X", "Y")), ("a", ()), ("c", ("Z",))]
+    assert [(d.id, d.labels) for d in accepted] == [("b", ("X", "Y")), ("a", ()), ("c", ("Z",))]
     for other in (2, 4):
         with pytest.raises(
             DataFormatError, match=f"holds 3 labels, the spec says labels.collected: {other}"
@@ -282,15 +282,15 @@ def test_a_span_lies_in_its_text_and_has_a_character(start, end):
     label = load_task("demo_ner").spec.labels[0]
     with pytest.raises(DataFormatError, match=f"span {start}-{end} leaves the text"):
         _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(start, end, label),))])
-    (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(0, 6, label),))])
-    assert kept.spans == ((0, 6, label),)
+    (accepted,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(0, 6, label),))])
+    assert accepted.spans == ((0, 6, label),)
 
 
 def test_a_mention_counts_once_and_mentions_stand_in_order():
     label, other = sorted(load_task("demo_ner").spec.labels[:2])
     spans = (Span(0, 1, label), Span(0, 1, other), Span(3, 4, label), Span(3, 4, other))
-    (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(*spans[::-1], spans[2]))])
-    assert kept.spans == spans
+    (accepted,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(*spans[::-1], spans[2]))])
+    assert accepted.spans == spans
 
 
 @pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
