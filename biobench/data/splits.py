@@ -123,16 +123,12 @@ def _hold_out(
     return order[:size], order[size:]
 
 
-def _unit(document: Document, by: str) -> str:
-    """What is drawn: its group, or it alone."""
-    return document.group if by == "group" else document.id
-
-
 def _units(documents: Sequence[Document], by: str) -> SplitDocuments:
-    """What is drawn with its documents, in the order read."""
+    """What is drawn, groups or single documents, with its documents, in the order read."""
     units: SplitDocuments = {}
     for document in documents:
-        units.setdefault(_unit(document, by), []).append(document)
+        name = document.group if by == "group" else document.id
+        units.setdefault(name, []).append(document)
     return units
 
 
@@ -200,17 +196,17 @@ def _official(documents: Sequence[Document]) -> SplitDocuments:
 def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments:
     result = _official(documents)
     size = splits.validation_from_train_tail
-    units = list(_units(result["train"], splits.by))
+    units = _units(result["train"], splits.by)
     if result["validation"] or size >= len(units):
         message = (
             f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s "
             f"({len(result['validation'])} documents are in a validation file)"
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
-    held_out = set(units[-size:])
+    held_out = {d.id for name in list(units)[-size:] for d in units[name]}
     train = result["train"]
-    result["train"] = [d for d in train if _unit(d, splits.by) not in held_out]
-    result["validation"] = [d for d in train if _unit(d, splits.by) in held_out]
+    result["train"] = [d for d in train if d.id not in held_out]
+    result["validation"] = [d for d in train if d.id in held_out]
     return result
 
 

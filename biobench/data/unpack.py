@@ -64,10 +64,7 @@ def unpack(
     total = 0
     written: list[str] = []
     try:
-        for member, size, opened in read(archive):
-            relative = _relative(member, subfolder)
-            if relative is None or relative not in (asked or {relative}):
-                continue
+        for relative, size, opened in _wanted(read(archive), subfolder, asked):
             total += size  # no more is read than the archive declares
             if total > most_bytes or len(written) >= most_files:
                 message = f"the archive holds more than {most_files} files or {most_bytes} bytes"
@@ -88,6 +85,14 @@ def unpack(
         message = f"the archive is damaged: {str(error) or type(error).__name__}"
         raise DamagedArchiveError(message, hint="fetch it again", file=label) from None
     return [target / relative for relative in written]
+
+
+def _wanted(archive: Iterator[_Member], subfolder: str, asked: set[str]) -> Iterator[_Member]:
+    """Those of the members that are asked for, by their paths below the subfolder."""
+    for name, size, opened in archive:
+        relative = _relative(name, subfolder)
+        if relative is not None and (not asked or relative in asked):
+            yield relative, size, opened
 
 
 def _check_complete(written: list[str], asked: set[str], subfolder: str) -> None:
