@@ -27,9 +27,10 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
                 "options": options,
                 "right": right,
             }
+            read = [question, options, right]
             if "id" in table.filled:
                 reader["id"] = "id"
-            read = [question, options, right, "id"]
+                read.append("id")
             return [Proposal("multiple_choice", reader, columns=table.columns, read=read)]
     return []
 

@@ -18,10 +18,10 @@ _MOST = 0.9
 
 def mention_lists(table: Table, wanted: Wanted) -> list[Proposal]:
     """A field of mentions beside the longest text."""
-    text = wanted.text or table.longest_text
+    text = wanted.text or table.longest_text or ""
     for name, lists in table.lists.items():
         fields = _fields([mention for mentions in lists for mention in mentions])
-        if text is not None and fields is not None:
+        if text in table.texts and fields is not None:
             layout = table.reader.get("layout", "table")
             reader = {"format": "json_spans", "layout": layout, "text": text, "spans": name}
             proposal = Proposal("span_ner", reader | fields, unit="document")
