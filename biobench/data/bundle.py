@@ -48,9 +48,8 @@ def bundle(
     if target.exists():
         raise UsageError(f"'{target}' exists", hint="name a new file, or remove it")
     if model is not None and not Path(model).is_dir():
-        raise ModelError(
-            f"'{model}' is not a folder", hint="download the checkpoint first and give its folder"
-        )
+        hint = "download the checkpoint first and give its folder"
+        raise ModelError(f"'{model}' is not a folder", hint=hint)
     result = Bundled(str(target))
     entries: dict[str, Path] = {}
     for task in tasks:
@@ -96,7 +95,7 @@ def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[st
     """A task's spec and files by their names in the archive. Raises DataUnavailableError."""
     if task.spec.access == "agreement" and not include_agreement:
         message = (
-            "its data is under an agreement (say --include-agreement if the receiver may hold it)"
+            "its data is under an agreement (--include-agreement, if the receiver may hold it)"
         )
         raise DataUnavailableError(message, hint="", access="agreement")
     location = choose(task, folder)

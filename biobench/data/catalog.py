@@ -22,7 +22,7 @@ SUITES = ("fr", "en", "needle")
 """Folders of shipped specs that `--suite` runs; `all` is the three together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LoadedTask:
     """A validated spec with where it came from and its checked reader options."""
 
@@ -47,10 +47,12 @@ class LoadedTask:
 
     def source(self, source_id: str) -> Source:
         """The source with this id. Raises KeyError."""
-        for source in self.spec.all_sources:
-            if source.id == source_id:
-                return source
-        raise KeyError(source_id)
+        return {source.id: source for source in self.spec.all_sources}[source_id]
+
+    def __repr__(self) -> str:
+        spec = self.spec
+        words = f"{spec.name} ({spec.language}, {spec.type}, version {spec.version})"
+        return f"<task {spec.id}: {words}, {self.path}>"
 
 
 def tasks_folder() -> Path:
@@ -92,21 +94,13 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
     if not text.endswith((".yaml", ".yml")):
         paths = spec_paths()
         if text not in paths:
-            if path.is_file():
-                raise UsageError(
-                    f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml"
-                )
-            own_spec = f"{text}.yaml"
             hint = suggest(text, list(paths), otherwise="`biobench tasks list` shows the ids")
-            if Path(own_spec).is_file():
-                hint = f"did you mean '{own_spec}'?"
+            if path.is_file():
+                hint = "a task is an id or a path ending in .yaml"
+            elif Path(f"{text}.yaml").is_file():
+                hint = f"did you mean '{text}.yaml'?"
             raise UsageError(f"unknown task '{text}'", hint=hint)
         path = paths[text]
-    elif not path.is_file():
-        raise UsageError(
-            f"there is no file '{text}'",
-            hint="give a task id (`biobench tasks list`) or a YAML path",
-        )
     written = parse_file(path)
     located = apply_overrides(written, overrides)
     try:
@@ -126,10 +120,11 @@ def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) ->
         _reader_options(written, validate(written, TaskSpec))
     except SpecError:
         return error
-    meant = next(
-        (full for text in overrides if (full := _nested(text.partition("=")[0].strip()))), None
-    )
-    hint = f"did you mean '{meant}'?" if meant else error.hint
+    hint = error.hint
+    for override in overrides:
+        meant = _nested(override.partition("=")[0].strip())
+        if meant is not None:
+            hint = f"did you mean '{meant}'?"
     return SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=hint)
 
 
@@ -145,20 +140,19 @@ def _nested(key: str) -> str | None:
         "head": Head,
         "metric": TaskMetrics,
     }
-    fields = {
-        field: f"{group}.{field}" for group, model in groups.items() for field in model.model_fields
-    }
+    fields: dict[str, str] = {}
+    for group, model in groups.items():
+        fields |= {field: f"{group}.{field}" for field in model.model_fields}
     close = get_close_matches(key, fields, n=1, cutoff=0.8)
     return fields[close[0]] if close else None
 
 
 def _reader_options(located: LocatedYaml, spec: TaskSpec) -> dict[str, ReaderOptions]:
     options: dict[str, ReaderOptions] = {}
-    for index, source in enumerate(spec.all_sources):
-        if spec.sources:
-            at: Path_ = ("sources", index, "reader")
-        else:
-            at = ("source", "reader") if source.reader is not None else ("reader",)
+    for source in spec.all_sources:
+        at: Path_ = ("reader",)
+        if source.reader is not None:
+            at = (*spec.path_of(source), "reader")
         try:
             reader = get_reader(spec.reader_of(source).format)
         except SpecError as error:

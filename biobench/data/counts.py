@@ -36,27 +36,23 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
 
 
 def compare_counts(spec: TaskSpec, counted: Counts, source: str) -> list[str]:
-    """One line per count that differs from the declared one; what is not declared is not compared,
-    and nothing is when the counts were made on another source. `all` is the sum of the splits.
+    """One line per count that differs from the declared one; what is not declared is not compared.
+    `all` is the sum of the splits.
     """
-    declared = next(s.counts for s in spec.all_sources if s.id == source)
-    if declared is None:
-        declared = spec.counts if spec.counts_source in (None, source) else {}
-    everything = Counter[str]()
-    for numbers in counted.values():
-        everything.update(numbers)
-    counted = {**counted, "all": everything}
+    own = next(s.counts for s in spec.all_sources if s.id == source)
+    declared = spec.counts if own is None else own
+    numbers = {split: Counter(of_split) for split, of_split in counted.items()}
+    numbers["all"] = sum(numbers.values(), Counter())
     problems: list[str] = []
     for split, expected in declared.items():
-        if split not in counted:
+        if split not in numbers:
             problems.append(f"counts.{split}: there is no such split")
             continue
         for name, number in expected.items():
-            count = counted[split].get(name, 0)
-            if count != number:
-                problems.append(
-                    f"counts.{split}.{name}: the spec says {number}, source '{source}' has {count}"
-                )
+            found = numbers[split][name]
+            if found != number:
+                words = f"the spec says {number}, source '{source}' has {found}"
+                problems.append(f"counts.{split}.{name}: {words}")
     return problems
 
 
@@ -79,10 +75,10 @@ def unexpressed_in_words(counted: Counts) -> str:
     total = sum(n for numbers in counted.values() for n in numbers.values())
     if not total:
         return ""
-    each = "; ".join(
-        f"{split} {sum(numbers.values())} "
-        f"({', '.join(f'{label} {n}' for label, n in numbers.items())})"
-        for split, numbers in counted.items()
-    )
+    splits: list[str] = []
+    for split, numbers in counted.items():
+        labels = ", ".join(f"{label} {number}" for label, number in numbers.items())
+        splits.append(f"{split} {sum(numbers.values())} ({labels})")
     mentions = "mention" if total == 1 else "mentions"
-    return f"{total} {mentions} that units, tokens or decoding cannot express, in no score: {each}"
+    words = f"{total} {mentions} that units, tokens or decoding cannot express, in no score"
+    return f"{words}: {'; '.join(splits)}"

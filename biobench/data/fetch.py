@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
@@ -28,10 +29,10 @@ from biobench.data.hub import (
     read_tables,
     source_named,
 )
-from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
+from biobench.data.locate import can_fetch, data_folder, locate, preferred, steps
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from biobench.schema.source import FOLD, HubSource, Original, Source, UrlSource
+from biobench.schema.source import FOLD, HubSource, Source, UrlSource, patterns_of
 from biobench.schema.strict import suggest
 
 WORK = ".biobench"
@@ -71,16 +72,13 @@ def fetch(
         _clean(folder / WORK)
         result.notes.append("already available")
         return result
-    if task.spec.access != "open" or not (source.url or source.hub):
+    if not can_fetch(task, source):
         raise _by_hand(task, source, folder)
-    parts: list[Source | Original] = [source]
-    if source.original is not None:
-        parts.append(source.original)
     with _working(folder) as work:
-        for part in parts:
-            for item in urls(part):
-                result.files += _fetch_url(item, work, folder / part.folder, result, progress)
-        if source.hub is not None and not urls(source):
+        for release in source.releases_read:
+            for item in release.downloads:
+                result.files += _fetch_url(item, work, folder / release.folder, result, progress)
+        if source.hub is not None and not source.downloads:
             result.files += _fetch_hub(source, source.hub, folder, result)
     lacking = locate(source, folder).missing
     if lacking:
@@ -154,44 +152,45 @@ def _fetch_url(
     """Files of one download, unpacked where the spec says so. Of a large zip on the hub its members
     alone are read.
     """
+    inside = _ON_THE_HUB.fullmatch(item.url)
     with tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
-        staged, inside = Path(aside) / "files", _ON_THE_HUB.fullmatch(item.url)
+        staged = Path(aside) / "files"
         if item.members and item.unpack == "zip" and inside is not None:
             from huggingface_hub import HfFileSystem
 
-            repository = HubSource(repo=inside[1], revision=inside[2])
-            path = f"datasets/{inside[1]}@{inside[2]}/{inside[3]}"
-            with explained(repository), HfFileSystem().open(path, "rb") as stream:
-                unpack(
-                    stream,
-                    "zip",
-                    staged,
-                    subfolder=item.subfolder,
-                    members=item.members,
-                    name=item.url,
-                )
+            repo, revision, path = inside.groups()
+            with (
+                explained(HubSource(repo=repo, revision=revision)),
+                HfFileSystem().open(f"datasets/{repo}@{revision}/{path}", "rb") as stream,
+            ):
+                _unpack(stream, item, staged)
             result.notes.append("only the members were read; the archive's hash was not checked")
         else:
             key = hashlib.sha256(item.url.encode()).hexdigest()[:16]
             name = unquote(Path(urlsplit(item.url).path).name) or "download"
             packed = download(item.url, work / "downloads" / key / name, item.sha256, progress)
-            try:
-                if item.unpack == "none":
-                    staged.mkdir()
-                    shutil.copyfile(packed, staged / name)
-                else:
-                    unpack(
-                        packed,
-                        item.unpack,
-                        staged,
-                        subfolder=item.subfolder,
-                        members=item.members,
-                        name=item.url,
-                    )
-            except DamagedArchiveError:
-                packed.unlink(missing_ok=True)  # else it would be taken for the file again
-                raise
+            if item.unpack == "none":
+                staged.mkdir()
+                shutil.copyfile(packed, staged / name)
+            else:
+                _unpack(packed, item, staged)
         return _put(staged, target / item.to)
+
+
+def _unpack(archive: Path | IO[bytes], item: UrlSource, target: Path) -> None:
+    try:
+        unpack(
+            archive,
+            item.unpack,
+            target,
+            subfolder=item.subfolder,
+            members=item.members,
+            name=item.url,
+        )
+    except DamagedArchiveError:
+        if isinstance(archive, Path):
+            archive.unlink(missing_ok=True)  # else it would be taken for the file again
+        raise
 
 
 def _put(staged: Path, target: Path) -> list[str]:

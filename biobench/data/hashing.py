@@ -86,14 +86,8 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
 
 def release_of(task: LoadedTask, source: str, data_hash: str) -> str | None:
     """The name of the known release of this source that has this hash; None where there is none."""
-    return next(
-        (
-            name
-            for name, release_hash in task.source(source).releases.items()
-            if release_hash == data_hash
-        ),
-        None,
-    )
+    names = {digest: name for name, digest in task.source(source).releases.items()}
+    return names.get(data_hash)
 
 
 def release_problem(task: LoadedTask, source: str, data_hash: str) -> str | None:
@@ -103,10 +97,8 @@ def release_problem(task: LoadedTask, source: str, data_hash: str) -> str | None
     from the same files.
     """
     releases = task.source(source).releases
-    if not releases or task.overrides or release_of(task, source, data_hash) is not None:
+    if not releases or task.overrides or data_hash in releases.values():
         return None
     names = ", ".join(releases)
-    return (
-        f"the documents (hash {data_hash[:16]}) differ from the release that the spec knows "
-        f"({names})"
-    )
+    digest = data_hash[:16]
+    return f"the documents (hash {digest}) differ from the release that the spec knows ({names})"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -87,16 +88,22 @@ def download_files(source: HubSource, commit: str, patterns: list[str]) -> dict[
     """
     from huggingface_hub import snapshot_download
 
-    take = partial(snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns)
+    take = partial(
+        snapshot_download,
+        source.repo,
+        repo_type="dataset",
+        revision=commit,
+        allow_patterns=patterns,
+    )
     with explained(source):
-        snapshot = Path(patiently(lambda: take(source.repo)))
+        snapshot = Path(patiently(take))
     files: dict[str, Path] = {}
     for path in sorted(snapshot.rglob("*")):
         name = path.relative_to(snapshot).as_posix()
-        wanted = any(fnmatch(name, pattern) for pattern in patterns)
-        if not wanted or not path.is_file():
+        if not path.is_file() or not any(fnmatch(name, pattern) for pattern in patterns):
             continue
-        if (wrong := damage(path)) is not None:
+        wrong = damage(path)
+        if wrong is not None:
             hint = f"delete {path.resolve()} and fetch again"
             raise DataUnavailableError(f"{_shown(source)}: {name}: {wrong}", hint=hint)
         files[name] = path
@@ -179,15 +186,23 @@ def _download(repository: Repository, copy: Path, arguments: Mapping[str, str]) 
 
 def _write(repository: Repository, target: Path, arguments: Mapping[str, str]) -> None:
     """Write the rows of each split. Raises DataFormatError where they are too many."""
-    from datasets import load_dataset
+    import pyarrow.parquet as pq
+    from datasets import Features, load_dataset
 
     rows, size = 0, 0
     for split, stream in load_dataset(**arguments, streaming=True).items():
-        for table in _written(stream, target / f"{split}.parquet"):
-            rows, size = rows + table.num_rows, size + table.nbytes
-            if rows > MOST_ROWS or size > MOST_BYTES:
-                message = f"more than {MOST_ROWS:,} rows or {MOST_BYTES:,} bytes of them"
-                raise repository.bad(message, _BY_HAND)
+        tables = stream.with_format("arrow").iter(batch_size=_ROWS)
+        head = next(tables, None)
+        if head is None:
+            continue
+        features = stream.features or Features.from_arrow_schema(head.schema)
+        with pq.ParquetWriter(target / f"{split}.parquet", features.arrow_schema) as writer:
+            for table in chain([head], tables):
+                rows, size = rows + table.num_rows, size + table.nbytes
+                if rows > MOST_ROWS or size > MOST_BYTES:
+                    message = f"more than {MOST_ROWS:,} rows or {MOST_BYTES:,} bytes of them"
+                    raise repository.bad(message, _BY_HAND)
+                writer.write_table(table.cast(writer.schema))
 
 
 def _link(folder: Path, files: Mapping[str, Path]) -> None:
@@ -245,20 +260,21 @@ def _check_separator(repository: Repository, configuration: Mapping[str, Any]) -
 def _paths_of(configuration: Mapping[str, Any]) -> Iterator[str]:
     """The files and the folder that a configuration of a card names."""
     yield configuration.get("data_dir") or "."
-    files = configuration.get("data_files") or []
-    for entry in [files] if isinstance(files, str) else files:
-        paths = entry["path"] if isinstance(entry, Mapping) else entry
-        yield from [paths] if isinstance(paths, str) else paths
+    for entry in _listed(configuration.get("data_files") or []):
+        yield from _listed(entry["path"] if isinstance(entry, Mapping) else entry)
+
+
+def _listed(names: str | list[Any]) -> list[Any]:
+    return [names] if isinstance(names, str) else names
 
 
 def _must_lie_below(repository: Repository, path: str) -> None:
     """Raise DataFormatError for a path that leaves the repository, or names an archive's member."""
     try:
         below(path)
+        leaves = "::" in path
     except ValueError:
         leaves = True
-    else:
-        leaves = "::" in path
     if leaves:
         raise repository.bad(f"it names '{path}', which is no file of its own", _CONVERTED)
 
@@ -266,54 +282,28 @@ def _must_lie_below(repository: Repository, path: str) -> None:
 def _configuration(repository: Repository, card: list[dict[str, Any]]) -> tuple[str, str | None]:
     """(name, folder) of the wanted configuration, else of the default or only one.
 
-    Where the card names none, each folder with tables is one, as in the hub's own conversions.
-    Raises DataFormatError, with the names.
+    Where the card names none, each folder with tables is one, as in the hub's own conversions; but
+    for those that are called like a split. Raises DataFormatError, with the names.
     """
     wanted = repository.source.config
     names = [str(entry.get("config_name")) for entry in card]
-    if not names:
-        folders = _folders(repository)
-        if wanted in folders:
+    chosen = [str(entry.get("config_name")) for entry in card if entry.get("default") is True]
+    if not card:
+        folders = {name.partition("/")[0] for name in repository.tables if "/" in name}
+        names = sorted(name for name in folders if name.lower() not in SPLIT_NAMES)
+        if wanted in names:
             return str(wanted), wanted
-        names = folders if len(folders) > 1 else ["default"]
-    chosen = wanted or _default(names, card)
-    if chosen not in names:
+        if len(names) < 2:
+            names = ["default"]
+    if wanted is not None:
+        chosen = [wanted]
+    elif not chosen:
+        chosen = names if len(names) == 1 else ["default"]
+    if chosen[0] not in names:
         problem = "several configurations" if wanted is None else f"no configuration '{wanted}'"
         hint = f"name one as hub:{repository.source.repo}:CONFIG: {', '.join(names)}"
         raise repository.bad(f"it has {problem}", hint)
-    return chosen, None
-
-
-def _default(names: list[str], card: list[dict[str, Any]]) -> str:
-    """The configuration that is meant where none is named; it need not exist."""
-    for entry in card:
-        if entry.get("default") is True:
-            return str(entry.get("config_name"))
-    return names[0] if len(names) == 1 else "default"
-
-
-def _folders(repository: Repository) -> list[str]:
-    """Outermost folders with tables, but for those that are called like a split."""
-    tops = {name.partition("/")[0] for name in repository.tables if "/" in name}
-    return sorted(top for top in tops if top.lower() not in SPLIT_NAMES)
-
-
-def _written(stream: Any, path: Path) -> Iterator[Any]:
-    """Write a split's rows; yields each piece of them before it is written."""
-    import pyarrow.parquet as pq
-    from datasets import Features
-
-    writer = None
-    try:
-        for table in stream.with_format("arrow").iter(batch_size=_ROWS):
-            yield table
-            if writer is None:
-                features = stream.features or Features.from_arrow_schema(table.schema)
-                writer = pq.ParquetWriter(path, features.arrow_schema)
-            writer.write_table(table.cast(writer.schema))
-    finally:
-        if writer is not None:
-            writer.close()
+    return chosen[0], None
 
 
 @contextmanager
@@ -323,12 +313,10 @@ def _readable(repository: Repository, copy: Path) -> Iterator[None]:
     import yaml
     from datasets.exceptions import DatasetsError
 
-    wrong = (
-        *(DatasetsError, pa.ArrowException, yaml.YAMLError, FileNotFoundError, EOFError),
-        *(LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError),
-    )
+    of_libraries = (DatasetsError, pa.ArrowException, yaml.YAMLError, FileNotFoundError, EOFError)
+    of_values = (LookupError, ValueError, TypeError, AttributeError, RuntimeError, ArithmeticError)
     try:
         yield
-    except wrong as error:
+    except (*of_libraries, *of_values) as error:
         message = first_line(error).replace(str(copy), repository.source.repo)[:200]
         raise repository.bad(f"its tables are not read: {message}", _CONVERTED) from error

@@ -22,7 +22,7 @@ from biobench.errors import DataFormatError, withholding
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import RunRecord
-from biobench.schema.task import SPLITS, TaskSpec
+from biobench.schema.task import SPLITS
 
 _LIMIT_SEED = 20250101
 """Seed of the shuffle behind `limit`: the same documents for every model and every training seed.
@@ -50,13 +50,6 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
     folder = data_folder(data_dir)
     location = choose(task, folder)
     folds, digest = hashed_parts(task, location, folder)
-    if location.source.expect not in (None, digest):
-        message = (
-            f"task {task.id}: the data is not what the spec expects (hash {digest}, expected "
-            f"{location.source.expect})"
-        )
-        hint = "fetch the release that the spec names; or change `expect` where this data is meant"
-        raise DataFormatError(message, hint=hint, file=task.path)
     numeric = get_kind(task.spec.type).numeric
     result = []
     for fold, (labels, documents) in enumerate(folds):
@@ -171,37 +164,28 @@ def read_source(task: LoadedTask, location: LocatedFiles) -> Part:
         split = assign_splits(every, task.spec.splits_of(location.source), task.folder)
     documents = get_kind(task.spec.type).arranged(split)
     _check_filled(task, location, documents)
-    _check_gold(task, documents["test"])
     return labels, documents
 
 
 def _check_filled(task: LoadedTask, location: LocatedFiles, documents: SplitDocuments) -> None:
-    """Refuse a split without a document."""
+    """Refuse a split without a document, and a test split without a mention or label."""
     for name in SPLITS:
-        if documents[name]:
-            continue
-        files = [*location.files.get(name, ()), *location.files.get("all", ())]
+        if not documents[name]:
+            files = location.files.get(name) or location.files.get("all")
+            message = f"task {task.id}: split '{name}' is empty"
+            hint = "check the file and `files`, or set `splits`"
+            raise DataFormatError(message, hint=hint, file=files[0] if files else None)
+    if not any(document.spans or document.labels for document in documents["test"]):
+        gold = "mention" if task.spec.is_ner else "label"
+        origin = documents["test"][0].origin
         raise DataFormatError(
-            f"task {task.id}: split '{name}' is empty",
-            hint="check the file and `files`, or set `splits`",
-            file=files[0] if files else None,
-            line=1 if files else None,
+            f"task {task.id}: no document of the test split has a {gold}",
+            hint=(
+                "without gold there is no score; check the label column, the type map, or take "
+                "another split"
+            ),
+            file=Path(origin.rpartition(":")[0] or "generated data"),
         )
-
-
-def _check_gold(task: LoadedTask, documents: Sequence[Document]) -> None:
-    """Refuse a test split without a mention or label."""
-    if any(document.spans or document.labels for document in documents):
-        return
-    gold = "mention" if task.spec.is_ner else "label"
-    raise DataFormatError(
-        f"task {task.id}: no document of the test split has a {gold}",
-        hint=(
-            "without gold there is no score; check the label column, the type map, or take "
-            "another split"
-        ),
-        file=Path(documents[0].origin.rpartition(":")[0] or "generated data"),
-    )
 
 
 def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:
@@ -209,7 +193,6 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
     cannot be.
     """
     kind = get_kind(request.spec.type)
-    listed = _listed_labels(request.spec)
     ids: set[str] = set()
     for document in documents:
         location = _location(request, document)
@@ -217,8 +200,13 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
             raise _repeated_id(location, document.id)
         ids.add(document.id)
         _check_characters(location, document)
-        _check_spans(location, document)
-        _check_labels(location, document, listed)
+        for span in document.spans:
+            if not 0 <= span.start < span.end <= len(document.text):
+                place = f"span {span.start}-{span.end}"
+                message = f"{place} leaves the text (length {len(document.text)})"
+                raise location.bad(message, "check offsets")
+        for label in label_occurrences([document]):
+            location.label(label)
         _check_form(location, document)
         spans = tuple(sorted(set(document.spans)))
         yield kind.labelled(document if spans == document.spans else replace(document, spans=spans))
@@ -242,39 +230,14 @@ def _repeated_id(location: FileLine, document_id: str) -> DataFormatError:
     return location.bad("document id {} occurs twice", hint, document_id)
 
 
-def _check_spans(location: FileLine, document: Document) -> None:
-    """Refuse a mention that is empty or leaves the text."""
-    length = len(document.text)
-    for span in document.spans:
-        if not 0 <= span.start < span.end <= length:
-            message = f"span {span.start}-{span.end} leaves the text (length {length})"
-            raise location.bad(message, "check offsets")
-
-
-def _listed_labels(spec: TaskSpec) -> set[str] | None:
-    """The labels that documents may have; None where the data say it, or they are numbers."""
-    if not isinstance(spec.labels, list) or get_kind(spec.type).numeric:
-        return None
-    return set(spec.labels)
-
-
-def _check_labels(location: FileLine, document: Document, listed: set[str] | None) -> None:
-    """Refuse a label that the task does not list."""
-    if listed is None:
-        return
-    for label in label_occurrences([document]):
-        if label not in listed:
-            hint = "check `labels` and the reader's map"
-            raise location.bad("{} is not a label of the task", hint, label)
-
-
 def _check_form(location: FileLine, document: Document) -> None:
     """Refuse a document without text, and one that is not as the kind of task wants it."""
     spec = location.request.spec
     kind = get_kind(spec.type)
     text = document.text if kind.tagged else document.reading
     if not text.strip():
-        raise _no_text(location, document.id)
+        hint = "remove it, or set `reader.drop_missing` or `reader.segment: line` where it has them"
+        raise location.bad("document {} has no text", hint, document.id)
     if kind.tagged and not document.tokens:
         hint = f"{spec.type} needs a token format, or `reader.tokens`"
         raise location.bad("document {} has no tokens", hint, document.id)
@@ -286,28 +249,18 @@ def _check_form(location: FileLine, document: Document) -> None:
         raise location.bad(*problem)
 
 
-def _no_text(location: FileLine, document_id: str) -> DataFormatError:
-    """With what the reader's options can do about it."""
-    hint = "remove it"
-    if hasattr(location.request.options, "drop_missing"):
-        hint += ", or set `reader.drop_missing: true`"
-    if hasattr(location.request.options, "segment"):
-        hint += ", or cut the corpus by `reader.segment: line`"
-    return location.bad("document {} has no text", hint, document_id)
-
-
 def _check_characters(location: FileLine, document: Document) -> None:
     """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a
     surrogate pair.
     """
-    texts = [
-        ("text", document.text),
-        ("first text", document.query),
-        ("id", document.id),
-        ("group", document.group),
-        *(("label", label) for label in sorted(set(label_occurrences([document])))),
-    ]
-    for name, text in texts:
+    texts = {
+        "text": document.text,
+        "first text": document.query,
+        "id": document.id,
+        "group": document.group,
+        "labels": "".join(sorted(set(label_occurrences([document])))),
+    }
+    for name, text in texts.items():
         match = _NO_TEXT.search(text)
         if match is not None:
             wrong = "a NUL character" if match[0] == "\0" else "half of a surrogate pair"

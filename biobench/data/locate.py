@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.readers.base import FilesByRole
 from biobench.errors import DataFormatError, DataUnavailableError
-from biobench.schema.source import FOLD, Original, Source, UrlSource
-from biobench.schema.yaml12 import Path_
+from biobench.schema.source import FOLD, CorpusRelease, Source, patterns_of
 
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
 DataRoot = str | Path | None
@@ -55,27 +53,23 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
 
     fold: from 0; its number stands where a name has `{fold}`.
     """
-    folder = data_dir / source.folder
-    files, missing = _resolve(folder, source.files, str(fold + 1))
+    files, missing = _resolve(source, data_dir, str(fold + 1))
     original: FilesByRole = {}
     if source.original is not None:
-        original, unmatched = _resolve(
-            data_dir / source.original.folder, source.original.files, str(fold + 1)
-        )
+        original, unmatched = _resolve(source.original, data_dir, str(fold + 1))
         missing += [f"../{source.original.folder}/{name}" for name in unmatched]
-    return LocatedFiles(source, folder, files, missing, original)
+    return LocatedFiles(source, data_dir / source.folder, files, missing, original)
 
 
-def _resolve(
-    folder: Path, named: Mapping[str, str | list[str]], fold: str
-) -> tuple[FilesByRole, list[str]]:
+def _resolve(release: CorpusRelease, data_dir: Path, fold: str) -> tuple[FilesByRole, list[str]]:
+    """(files by role, names and patterns that match none)."""
     files: FilesByRole = {}
     missing: list[str] = []
-    for role in named:
+    for role, named in release.files.items():
         files[role] = []
-        for name in patterns_of({role: named[role]}):
+        for name in patterns_of({role: named}):
             pattern = name.replace(FOLD, fold)
-            matches = _matches(folder, pattern)
+            matches = _matches(data_dir / release.folder, pattern)
             if not matches:
                 missing.append(pattern)
             files[role] += sorted(matches, key=lambda path: (path.name, path))
@@ -101,11 +95,10 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     for location in locations:
         if location.complete:
             return location
+    problem = f"no data below {data_dir}"
     for location in locations:
         if location.partial:
             raise _incomplete(task, location, data_dir)
-    problem = f"no data below {data_dir}"
-    for location in locations:
         if any(location.files.values()):  # only the original release lacks files
             missing = data_dir / location.missing[0].removeprefix("../")
             problem = f"file '{missing}' of the original release is missing"
@@ -116,9 +109,6 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
 def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> DataFormatError:
     """Of the first file that is missing, with the line of the spec that names it."""
     source, name = location.source, location.missing[0]
-    at: Path_ = ("source",)
-    if task.spec.sources:
-        at = ("sources", task.spec.all_sources.index(source))
     roles = [role for role, names in source.files.items() if name in patterns_of({role: names})]
     message = (
         f"task {task.id}: file '{location.folder / name}' is missing, others of source "
@@ -128,7 +118,7 @@ def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> Dat
         f"complete the folder, or remove it so that another source is used; "
         f"{remedy(task, data_dir)}"
     )
-    line = task.located.line_of((*at, "files", *roles[:1]))
+    line = task.located.line_of((*task.spec.path_of(source), "files", *roles[:1]))
     return DataFormatError(message, hint=hint, file=task.path, line=line)
 
 
@@ -142,22 +132,35 @@ def find(task: LoadedTask, data_dir: DataRoot) -> LocatedFiles | None:
         return None
 
 
+def can_fetch(task: LoadedTask, source: Source) -> bool:
+    """Whether `biobench data fetch` gets this source: open data with an address."""
+    return task.spec.access == "open" and bool(source.url or source.hub)
+
+
+def fetch_command(task: LoadedTask, data_dir: Path) -> str:
+    """The command that fetches the task's data, with the data folder where it is not the default
+    one.
+    """
+    option = "" if data_dir == data_folder() else f" --data-dir {data_dir}"
+    return f"biobench data fetch {task.id}{option}"
+
+
 def remedy(task: LoadedTask, data_dir: Path) -> str:
     """What to do to get the data: fetch it, or which files to put where, and the agreement if there
     is one.
     """
     spec, source = task.spec, preferred(task)
     put = f"put {by_hand(source, data_dir)}"
+    status = f"`biobench data status {task.id} --steps`"
     if spec.access != "open":
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
-        steps = f"`biobench data status {task.id} --steps` has the steps"
-        return f"the data needs {kind}: see {spec.homepage}, then {put} ({steps})"
-    places = addresses(source)
-    if len(places) > 1:
-        listed = f"`biobench data status {task.id} --steps` lists {len(places)} addresses"
-        return f"run `biobench data fetch {task.id}`, or {put} ({listed})"
-    if places:
-        return f"run `biobench data fetch {task.id}`, or {put} (from {places[0]})"
+        return f"the data needs {kind}: see {spec.homepage}, then {put} ({status} has the steps)"
+    origins = addresses(source)
+    if origins:
+        listed = f"{status} lists {len(origins)} addresses"
+        if len(origins) == 1:
+            listed = f"from {origins[0]}"
+        return f"run `{fetch_command(task, data_dir)}`, or {put} ({listed})"
     if spec.homepage == HOMEPAGE:
         return f"{put}, or name the folder above it by --data-dir"
     return f"{put} (from {spec.homepage})"
@@ -168,25 +171,23 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     place.
     """
     spec, put = task.spec, f"ut {by_hand(source, data_dir)}"
-    if spec.access == "open" and (source.url or source.hub):
-        return [f"biobench data fetch {task.id} --data-dir {data_dir}", f"Or by hand: p{put}"]
-    begin: list[str] = []
+    if can_fetch(task, source):
+        return [fetch_command(task, data_dir), f"Or by hand: p{put}"]
+    lines: list[str] = []
     if spec.obtain is None:
-        begin.append(f"Ask for the data or download it: {spec.homepage}")
+        lines.append(f"Ask for the data or download it: {spec.homepage}")
     else:
         if spec.obtain.needs:
-            begin.append(f"The data needs {spec.obtain.needs}.")
-        begin += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
-    end = [
-        f"P{put}",
-        f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}",
-    ]
+            lines.append(f"The data needs {spec.obtain.needs}.")
+        lines += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
+    lines.append(f"P{put}")
+    lines.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
     if spec.access == "agreement":
-        end.append(
+        lines.append(
             "Keep the files in that folder. BioBench writes no text and no gold of this task "
             "anywhere else."
         )
-    return begin + end
+    return lines
 
 
 def preferred(task: LoadedTask) -> Source:
@@ -194,38 +195,22 @@ def preferred(task: LoadedTask) -> Source:
     first.
     """
     sources = task.spec.all_sources
-    return next((s for s in sources if task.spec.access == "open" and (s.url or s.hub)), sources[0])
+    return next((source for source in sources if can_fetch(task, source)), sources[0])
 
 
 def by_hand(source: Source, data_dir: Path) -> str:
     """Which files belong into which folder; those of an original release have a folder of their
     own.
     """
-    releases = [release for release in (source, source.original) if release is not None]
     return " and ".join(
         f"{', '.join(patterns_of(release.files))} into {data_dir / release.folder}"
-        for release in releases
+        for release in source.releases_read
     )
-
-
-def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:
-    """All names and patterns of a source's files."""
-    return [
-        name for value in files.values() for name in ([value] if isinstance(value, str) else value)
-    ]
-
-
-def urls(release: Source | Original) -> list[UrlSource]:
-    """The downloads of a source or of its original release, in the long form."""
-    entries = release.url if isinstance(release.url, list) else [release.url]
-    return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
 
 
 def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
-    result = [
-        u.url for release in (source, source.original) if release is not None for u in urls(release)
-    ]
+    result = [item.url for release in source.releases_read for item in release.downloads]
     if source.hub is not None:
         part = source.hub.config or source.hub.path or "all folders"
         result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {part}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biobench.data.catalog import LoadedTask, list_tasks, load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.checks.findings import Finding, audit
 from biobench.data.fetch import fetch_named
 from biobench.data.load import CountedSource, read_counted
@@ -61,30 +61,24 @@ def scaffold(
     path = Path(path)
     _check_id(task_id)
     if not path.exists():
-        raise UsageError(
-            f"there is no file '{path}'",
-            hint="give a data file, a folder with train, dev and test, or hub:ORG/NAME",
-        )
+        hint = "give a data file, a folder with train, dev and test, or hub:ORG/NAME"
+        raise UsageError(f"there is no file '{path}'", hint=hint)
     parts = find_parts(path)
     trial = sniff(parts.corpus, wanted or Wanted())
     if trial.proposal.files is not None:
         parts = name_files(parts, trial.proposal.files)
     data_dir = parts.folder.resolve().parent
-    text, read = _read_as_drafted(parts, trial, task_id, language, data_dir)
-    spec_findings = audit(read.task.spec, read.source.documents, read.source.labels, {})
-    lines = [
-        *_guessed(trial, parts),
-        *_counted(read.source),
-        *_remarks(parts, trial, language),
-        *_noticed(spec_findings),
-    ]
+    text, task, source = _read_as_drafted(parts, trial, task_id, language, data_dir)
+    findings = audit(task.spec, source.documents, source.labels, {})
+    lines = [*_guessed(trial, parts), *_counted(source), *_remarks(parts)]
+    lines += [f"finding: {finding.line}" for finding in findings] or ["findings: none"]
     reason = signs_of_persons(trial.proposal.columns, trial.documents)
     if clinical:
         reason = "--clinical"
     if reason:
         lines.append(f"access: agreement ({reason})")
         text = text.replace(OPEN, AGREEMENT.format(reason=reason))
-    return Draft(text + _facts(read.source, spec_findings), tuple(lines), data_dir)
+    return Draft(text + _facts(source, findings), tuple(lines), data_dir)
 
 
 def scaffold_named(
@@ -111,35 +105,29 @@ def _check_id(task_id: str) -> None:
         raise UsageError(f"'{task_id}' is not a task id", hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The drafted task and its data."""
-
-    task: LoadedTask
-    source: CountedSource
-
-
 def _read_as_drafted(
     parts: Parts, trial: Attempt, task_id: str, language: str, data_dir: Path
-) -> tuple[str, _Read]:
-    """(the spec without facts, what it reads), with `ids` where its ids repeat. Raises what reading
-    raises, with the reader in the hint.
+) -> tuple[str, LoadedTask, CountedSource]:
+    """(the spec without facts, the task, its data), with `ids` where its ids repeat. Raises what
+    reading raises, with the reader in the hint.
     """
+    reader = trial.proposal.reader
     with tempfile.TemporaryDirectory() as aside:
         spec = Path(aside) / f"{task_id}.yaml"
         for ids in ({}, {"ids": "split_and_name"}, {"ids": "repeated"}):
-            draft = _filled_in(parts, trial, task_id, language, trial.proposal.reader | ids)
+            draft = _filled_in(parts, trial, task_id, language, reader | ids)
             spec.write_text(draft, encoding="utf-8")
             try:
                 task = load_task(spec)
                 source = read_counted(task, data_dir)
             except BioBenchError as error:
-                if "reader.ids" not in error.hint or ids == {"ids": "repeated"}:
-                    raise _of_the_data(error, spec, parts, trial) from None
+                problem = _of_the_data(error, spec, parts, trial)
+                if "reader.ids" not in error.hint:
+                    break
             else:
-                trial.proposal.reader |= ids
-                return draft, _Read(task, source)
-    raise AssertionError("the last ids end the loop")
+                reader |= ids
+                return draft, task, source
+    raise problem
 
 
 def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Attempt) -> BioBenchError:
@@ -154,64 +142,54 @@ def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Attempt)
 def _guessed(trial: Attempt, parts: Parts) -> list[str]:
     """What the data was taken for."""
     proposal = trial.proposal
-    labels = trial.labels
-    shown = [f"{label} {number}" for label, number in sorted(labels.items())[:_MOST_SHOWN]]
-    more = ", …" if len(labels) > _MOST_SHOWN else ""
-    lines = [f"type: {proposal.type}", f"reader: {flow(proposal.reader)}", *proposal.seen]
-    lines.append(f"labels: {len(labels)}: {', '.join(shown)}{more}")
-    lines.append(
-        f"splits: {', '.join(f'{name} = {_shown(files)}' for name, files in parts.names.items())}"
-    )
-    lines += [f"columns: {_names(proposal.columns)}"] if proposal.columns else []
-    lines += [f"not read: {_names(proposal.unused)}"] if proposal.unused else []
-    lines += [f"files not used: {', '.join(parts.unused)}"] if parts.unused else []
-    return lines
+    labels = [f"{label} {number}" for label, number in sorted(trial.labels.items())]
+    if len(labels) > _MOST_SHOWN:
+        labels[_MOST_SHOWN:] = ["…"]
+    splits: list[str] = []
+    for name, files in parts.names.items():
+        shown = files if isinstance(files, str) else f"{len(files)} files"
+        splits.append(f"{name} = {shown}")
+    lines = [
+        f"type: {proposal.type}",
+        f"reader: {flow(proposal.reader)}",
+        *proposal.seen,
+        f"labels: {len(trial.labels)}: {', '.join(labels)}",
+        f"splits: {', '.join(splits)}",
+    ]
+    named = {
+        "columns": _names(proposal.columns),
+        "not read": _names(proposal.unused),
+        "files not used": ", ".join(parts.unused),
+    }
+    return lines + [f"{about}: {names}" for about, names in named.items() if names]
 
 
 def _names(columns: list[str]) -> str:
     return ", ".join(name.strip() or "(without a name)" for name in columns)
 
 
-def _shown(files: str | list[str]) -> str:
-    return files if isinstance(files, str) else f"{len(files)} files"
-
-
 def _counted(source: CountedSource) -> list[str]:
     """Documents of each split, and of mentions those that are in a score and those that are not."""
     sizes = ", ".join(f"{name} {source.counts[name]['documents']}" for name in SPLITS)
     lines = [f"documents: {sizes}"]
-    kept = sum(counts.get("mentions", 0) for counts in source.counts.values())
-    if any("mentions" in counts for counts in source.counts.values()):
-        dropped = sum(n for numbers in source.unexpressed.values() for n in numbers.values())
+    if "mentions" in source.counts["train"]:
+        kept = sum(counts["mentions"] for counts in source.counts.values())
+        dropped = sum(sum(numbers.values()) for numbers in source.unexpressed.values())
         lines.append(f"mentions: {kept} kept, {dropped} dropped")
     return lines
 
 
-def _remarks(parts: Parts, trial: Attempt, language: str) -> list[str]:
+def _remarks(parts: Parts) -> list[str]:
     """What the user may have meant otherwise."""
     lines: list[str] = []
-    if set(parts.corpus.files) == {"all"}:
-        above = {
-            p.name for file in parts.corpus.paths for p in file.relative_to(parts.folder).parents
-        }
-        if merged := sorted(name for name in above if name.lower() in SPLIT_NAMES):
-            lines.append(
-                f"check: the folders {', '.join(merged)} are read as one; `files` can name them "
-                f"as splits"
-            )
-    for other in list_tasks():
-        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == set(trial.labels)
-        if same and (other.spec.language, other.spec.type) == (language, trial.proposal.type):
-            lines.append(
-                f"check: the shipped task {other.id} has the same labels: is it the same corpus?"
-            )
+    folders: set[str] = set()
+    for file in parts.corpus.files.get("all", ()):
+        folders.update(file.relative_to(parts.folder).parts[:-1])
+    merged = sorted(name for name in folders if name.lower() in SPLIT_NAMES)
+    if merged:
+        names = ", ".join(merged)
+        lines.append(f"check: the folders {names} are read as one; `files` can name them as splits")
     return lines
-
-
-def _noticed(findings: list[Finding]) -> list[str]:
-    if not findings:
-        return ["findings: none"]
-    return [f"finding: {finding.line}" for finding in findings]
 
 
 def _splits(parts: Parts, trial: Attempt) -> str:
@@ -219,18 +197,14 @@ def _splits(parts: Parts, trial: Attempt) -> str:
     files, documents = parts.corpus.files, trial.documents
     if "validation" in files:
         return "official"
-    grouped = len({d.group for d in documents}) < len(documents)
+    grouped = len({d.group for d in documents}) < len(documents) and not parts.folds
     by_group = ", by: group" if grouped else ""
     if "train" not in files:
         return f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by_group}}}"
-    train = [
-        d.group if grouped and not parts.folds else d.id for d in documents if d.split == "train"
-    ]
-    carve = f"validation_from_train_tail: {max(1, len(set(train)) // 10)}"
-    check = "  # check: the end of train, about a tenth"
-    if parts.folds:
-        return f"{{fold_files: {parts.folds}, {carve}}}{check}"
-    return f"{{{carve}{by_group}}}{check}"
+    folds = f"fold_files: {parts.folds}, " if parts.folds else ""
+    train = {d.group if grouped else d.id for d in documents if d.split == "train"}
+    carve = f"validation_from_train_tail: {max(1, len(train) // 10)}"
+    return f"{{{folds}{carve}{by_group}}}  # check: the end of train, about a tenth"
 
 
 def _filled_in(
@@ -277,10 +251,9 @@ def _facts(source: CountedSource, findings: list[Finding]) -> str:
     alarms until the user has looked.
     """
     lines = ["counts:                 # check: against the corpus's documentation"]
-    lines += [
-        f"  {split}: {flow({name: n for name, n in source.counts[split].items() if n})}"
-        for split in SPLITS
-    ]
+    for split in SPLITS:
+        counts = {name: number for name, number in source.counts[split].items() if number}
+        lines.append(f"  {split}: {flow(counts)}")
     numbers = {finding.name: finding.number for finding in findings if finding.of_the_corpus}
     look = "  # check: look at each, `biobench data verify`" if numbers else ""
     return "\n".join([*lines, f"findings: {flow(numbers)}{look}"]) + "\n"
@@ -308,8 +281,6 @@ def flow(value: Any) -> str:
         return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(flow, value))}]"
-    return (
-        value
-        if isinstance(value, str) and _PLAIN.fullmatch(value)
-        else json.dumps(value, ensure_ascii=False)
-    )
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)

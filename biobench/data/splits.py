@@ -79,29 +79,30 @@ def permutation(n: int, seed: int, method: str) -> list[int]:
     """The order in which `method` (datasets, sklearn, random) draws n items."""
     import numpy as np
 
-    if method == "datasets":
-        return [int(i) for i in np.random.default_rng(seed).permutation(n)]
-    if method == "sklearn":
-        return [int(i) for i in np.random.RandomState(seed).permutation(n)]
     order = list(range(n))
-    random.Random(seed).shuffle(order)
+    if method == "datasets":
+        order = np.random.default_rng(seed).permutation(n).tolist()
+    elif method == "sklearn":
+        order = np.random.RandomState(seed).permutation(n).tolist()
+    else:
+        random.Random(seed).shuffle(order)
     return order
 
 
 def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], list[int]]:
     """Positions of train, validation and test among n items, in the order drawn."""
-    train, validation, test = (Fraction(str(r)) for r in splits.ratios)
+    train, validation, test = shares = [Fraction(str(ratio)) for ratio in splits.ratios]
     if splits.method == "random":
         order = permutation(n, splits.seed, "random")
-        shares = [Fraction(str(r)) * n for r in splits.ratios]
-        sizes = [int(s) for s in shares]
+        sizes = [int(share * n) for share in shares]
         if splits.rounding == "largest_remainder":
             # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train
             # - validation.
-            for i in sorted(range(3), key=lambda i: sizes[i] - shares[i])[: n - sum(sizes)]:
+            by_remainder = sorted(range(3), key=lambda i: sizes[i] - shares[i] * n)
+            for i in by_remainder[: n - sum(sizes)]:
                 sizes[i] += 1
-        a, b = sizes[0], sizes[0] + sizes[1]
-        return order[:a], order[a:b], order[b:]
+        trained, held_out = order[: sizes[0]], order[sizes[0] :]
+        return trained, held_out[: sizes[1]], held_out[sizes[1] :]
     if splits.first_cut == "train":
         held_out, remaining = _hold_out(list(range(n)), validation + test, splits)
         tested, validated = _hold_out(held_out, test / (validation + test), splits)
@@ -122,16 +123,12 @@ def _hold_out(
     return order[:size], order[size:]
 
 
-def _unit(document: Document, by: str) -> str:
-    """What is drawn: its group, or it alone."""
-    return document.group if by == "group" else document.id
-
-
 def _units(documents: Sequence[Document], by: str) -> SplitDocuments:
-    """What is drawn with its documents, in the order read."""
+    """What is drawn, groups or single documents, with its documents, in the order read."""
     units: SplitDocuments = {}
     for document in documents:
-        units.setdefault(_unit(document, by), []).append(document)
+        name = document.group if by == "group" else document.id
+        units.setdefault(name, []).append(document)
     return units
 
 
@@ -147,7 +144,8 @@ def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocum
 
 def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
     """Positions of n items after the shuffles."""
-    order, generator = list(range(n)), random.Random(splits.seed)
+    order = list(range(n))
+    generator = random.Random(splits.seed)
     for _ in range(splits.shuffles):
         generator.shuffle(order)
     return order
@@ -159,11 +157,9 @@ def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocu
     drawn = [d for d in documents if from_all or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
-    result: SplitDocuments = {name: [] for name in SPLITS}
+    result = {"test": [d for d in documents if d.split == "test"]}
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
-    if not from_all:
-        result["test"] = [d for d in documents if d.split == "test"]
     return result
 
 
@@ -187,30 +183,30 @@ def _official(documents: Sequence[Document]) -> SplitDocuments:
     for document in documents:
         if document.split not in result:
             hint = "name files per split, or set `splits`"
-            raise _unplaced(document, "document {} has no split", hint, document.id)
+            raise DataFormatError(
+                "document {} has no split",
+                hint=hint,
+                file=document.origin or None,
+                value=document.id,
+            )
         result[document.split].append(document)
     return result
-
-
-def _unplaced(document: Document, message: str, hint: str, value: str) -> DataFormatError:
-    return DataFormatError(message, hint=hint, file=document.origin or None, value=value)
 
 
 def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments:
     result = _official(documents)
     size = splits.validation_from_train_tail
-    units = list(_units(result["train"], splits.by))
+    units = _units(result["train"], splits.by)
     if result["validation"] or size >= len(units):
-        extra = " in addition to a validation file" if result["validation"] else ""
         message = (
-            f"cannot cut {size} validation {splits.by}s from {len(units)} training "
-            f"{splits.by}s{extra}"
+            f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s "
+            f"({len(result['validation'])} documents are in a validation file)"
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
-    held_out = set(units[-size:])
+    held_out = {d.id for name in list(units)[-size:] for d in units[name]}
     train = result["train"]
-    result["train"] = [d for d in train if _unit(d, splits.by) not in held_out]
-    result["validation"] = [d for d in train if _unit(d, splits.by) in held_out]
+    result["train"] = [d for d in train if d.id not in held_out]
+    result["validation"] = [d for d in train if d.id in held_out]
     return result
 
 
@@ -220,13 +216,14 @@ def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None
     result: SplitDocuments = {name: [] for name in SPLITS}
     seen: set[str] = set()
     for document in documents:
-        split = split_of.get(document.group)
-        if split is None:
+        if document.group not in split_of:
             message = f"{{}} is in no split of {path.name}"
             hint = "the split was made for other data"
-            raise _unplaced(document, message, hint, document.group)
+            raise DataFormatError(
+                message, hint=hint, file=document.origin or None, value=document.group
+            )
         seen.add(document.group)
-        result[split].append(document)
+        result[split_of[document.group]].append(document)
     missing = sorted(set(split_of) - seen)
     if missing:
         message = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
@@ -244,17 +241,13 @@ def ids_path(splits: SplitIds, folder: Path) -> Path:
 def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
-    if not path.exists():
-        message = f"splits.ids_file {path.name} does not exist"
-        raise SpecError(message, hint="put it into the folder of the spec", file=path)
     try:
         content = TypeAdapter(
             dict[Literal["train", "validation", "test"], list[str]]
         ).validate_json(read_regular(path, MOST_IDS_BYTES, SpecError))
     except ValidationError as error:
-        raise SpecError(
-            f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path
-        ) from None
+        message = f"holds no ids by split: {error.errors()[0]['msg']}"
+        raise SpecError(message, hint=hint, file=path) from None
     split_of = {name: str(split) for split, ids in content.items() for name in ids}
     if len(split_of) < sum(map(len, content.values())):
         raise SpecError("an id occurs twice", hint=hint, file=path)

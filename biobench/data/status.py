@@ -13,6 +13,7 @@ from biobench.data.locate import (
     DataRoot,
     LocatedFiles,
     addresses,
+    can_fetch,
     data_folder,
     locate,
     preferred,
@@ -60,24 +61,22 @@ def status(task: LoadedTask, data_dir: DataRoot) -> Status:
     folder, access = data_folder(data_dir), task.spec.access
     locations = (locate(source, folder) for source in task.spec.all_sources)
     ready = next((location for location in locations if location.complete), None)
-    if ready is not None and ready.source.generated:
-        return Status(task.id, "generated", access, ready.source.id)
-    if ready is not None:
-        paths = files_of(ready)
-        size = sum(path.stat().st_size for path in paths)
+    if ready is None:
+        source = preferred(task)
         return Status(
-            task.id, "ready", access, ready.source.id, str(ready.folder), len(paths), size
+            task.id,
+            "missing" if access == "open" else "agreement",
+            access,
+            source.id,
+            str(folder / source.folder),
+            fetch=addresses(source) if can_fetch(task, source) else [],
+            steps=steps(task, source, folder),
         )
-    source = preferred(task)
-    result = Status(
-        task.id,
-        "missing" if access == "open" else "agreement",
-        access,
-        source.id,
-        str(folder / source.folder),
-    )
-    result.fetch = addresses(source) if access == "open" and (source.url or source.hub) else []
-    result.steps = steps(task, source, folder)
+    result = Status(task.id, "generated", access, ready.source.id)
+    if not ready.source.generated:
+        paths = files_of(ready)
+        result.state, result.folder, result.files = "ready", str(ready.folder), len(paths)
+        result.bytes = sum(path.stat().st_size for path in paths)
     return result
 
 
@@ -85,13 +84,11 @@ def files_of(location: LocatedFiles) -> list[Path]:
     """All files of a source, each once: those it names, those of the original release, and the .ann
     files that lie beside named texts.
     """
-    listed = {
-        p
-        for files in (location.files, location.original)
-        for paths in files.values()
-        for p in paths
-    }
-    annotations = {
-        p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"
-    }
-    return sorted(listed | {p for p in annotations if p.is_file()})
+    listed: set[Path] = set()
+    for paths in (*location.files.values(), *location.original.values()):
+        listed.update(paths)
+    for path in [path for path in listed if path.suffix == ".txt"]:
+        annotation = path.with_suffix(".ann")
+        if annotation.is_file():
+            listed.add(annotation)
+    return sorted(listed)

@@ -37,14 +37,8 @@ def load_suite(name: str) -> SuiteSpec | None:
     """
     if name in (*SUITES, "all"):
         return None
-    if name.endswith((".yaml", ".yml")):
-        path = Path(name)
-        if not path.is_file():
-            raise UsageError(
-                f"there is no file '{name}'",
-                hint="give a suite's name or a YAML file with `tasks:`",
-            )
-    else:
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
         path = FOLDER / f"{name}.yaml"
         if name not in suite_names():
             raise UsageError(f"unknown suite '{name}'", hint=suggest(name, suite_names()))
@@ -89,27 +83,24 @@ def matching(names: Iterable[str | Path]) -> list[str]:
     Raises UsageError for a pattern that matches nothing.
     """
     task_ids: list[str] = []
-    given_names = (
-        name
-        for n in map(str, names)
-        for name in ([n] if Path(n).is_file() else n.split(","))
-        if name
-    )
-    for name in given_names:
-        if not any(sign in name for sign in "*?[") or Path(name).is_file():
-            task_ids.append(name)
+    for given in map(str, names):
+        if Path(given).is_file():
+            task_ids.append(given)
             continue
-        ids = [
-            task.id
-            for task in trained([load_task(t) for t in spec_paths() if fnmatchcase(t, name)])
-        ]
-        if not ids:
-            raise UsageError(
-                f"no task matches '{name}'",
-                hint="see `biobench tasks list`; put the pattern in quotes",
-            )
-        task_ids += ids
+        for name in filter(None, given.split(",")):
+            task_ids += _matching(name)
     return list(dict.fromkeys(task_ids))
+
+
+def _matching(name: str) -> list[str]:
+    """The name itself, or the ids that it matches as a pattern. Raises UsageError for none."""
+    if not any(sign in name for sign in "*?["):
+        return [name]
+    matches = trained([load_task(id) for id in spec_paths() if fnmatchcase(id, name)])
+    if not matches:
+        hint = "see `biobench tasks list`; put the pattern in quotes"
+        raise UsageError(f"no task matches '{name}'", hint=hint)
+    return [task.id for task in matches]
 
 
 def picked(
@@ -121,12 +112,13 @@ def picked(
     """Those of the tasks that have one of the languages, one of the types and all of the tags,
     where any are given.
     """
-    specs = [(task, task.spec) for task in tasks if set(tags) <= set(task.spec.tags)]
-    return [
-        t
-        for t, s in specs
-        if (not languages or s.language in languages) and (not types or s.type in types)
-    ]
+    result: list[LoadedTask] = []
+    for task in tasks:
+        of_language = not languages or task.spec.language in languages
+        of_type = not types or task.spec.type in types
+        if of_language and of_type and set(tags) <= set(task.spec.tags):
+            result.append(task)
+    return result
 
 
 def trained(tasks: Sequence[LoadedTask]) -> list[LoadedTask]:

@@ -31,6 +31,7 @@ DAMAGED = (
 """What the standard library raises while it reads an archive whose parts contradict each other:
 empty names, names that are not UTF-8, negative or huge places, unknown methods.
 """
+_TRUSTED = "unpack it by hand if you trust it"
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 """What the system says where the disk, and not the archive, is at fault."""
 
@@ -57,25 +58,28 @@ def unpack(
     a member that escapes or is no plain file, an archive of more bytes or files, and for asked
     members that are not there; then nothing is left of `target`.
     """
-    label = name or str(archive)
-    read = _zip if kind == "zip" else _tar
+    read = {"zip": _zip, "tar": _tar}[kind]
+    asked = set(members or ())
     target.mkdir(parents=True)
     total = 0
     written: list[str] = []
     try:
-        for relative, size, opened in _wanted(read(archive, label), subfolder, members, label):
+        for relative, size, opened in _wanted(read(archive), subfolder, asked):
             total += size  # no more is read than the archive declares
             if total > most_bytes or len(written) >= most_files:
                 message = f"the archive holds more than {most_files} files or {most_bytes} bytes"
-                raise DataFormatError(message, hint="unpack it by hand if you trust it", file=label)
+                raise DataFormatError(message, hint=_TRUSTED)
             path = target / relative
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as sink, opened() as source:
                 shutil.copyfileobj(source, sink)
             written.append(relative)
-        _check_complete(written, members or [], subfolder, label)
+        _check_complete(written, asked, subfolder)
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
+        label = name or str(archive)
+        if isinstance(error, DataFormatError):
+            error.file = label
         if not _is_damage(error):
             raise
         message = f"the archive is damaged: {str(error) or type(error).__name__}"
@@ -83,26 +87,22 @@ def unpack(
     return [target / relative for relative in written]
 
 
-def _wanted(
-    archive: Iterator[_Member], subfolder: str, members: list[str] | None, label: str
-) -> Iterator[_Member]:
+def _wanted(archive: Iterator[_Member], subfolder: str, asked: set[str]) -> Iterator[_Member]:
     """Those of the members that are asked for, by their paths below the subfolder."""
     for name, size, opened in archive:
-        relative = _relative(name, subfolder, label)
-        if relative is not None and (not members or relative in members):
+        relative = _relative(name, subfolder)
+        if relative is not None and (not asked or relative in asked):
             yield relative, size, opened
 
 
-def _check_complete(written: list[str], members: list[str], subfolder: str, label: str) -> None:
+def _check_complete(written: list[str], asked: set[str], subfolder: str) -> None:
     """Refuse an archive without one of the members, or with nothing below the subfolder."""
-    missing = sorted(set(members) - set(written))
-    if missing:
-        message = f"'{missing[0]}' is not in the archive"
-    elif not written:
-        message = f"nothing below '{subfolder}' is in the archive"
-    else:
-        return
-    raise DataFormatError(message, hint="check `subfolder` and `members`", file=label)
+    lacking = sorted(asked - set(written))
+    if not written:
+        lacking.append(subfolder)
+    if lacking:
+        message = f"'{lacking[0]}' is not in the archive"
+        raise DataFormatError(message, hint="check `subfolder` and `members`")
 
 
 def _is_damage(error: BaseException) -> bool:
@@ -111,20 +111,16 @@ def _is_damage(error: BaseException) -> bool:
     return isinstance(error, DAMAGED) and not of_the_disk
 
 
-def _relative(name: str, subfolder: str, label: str) -> str | None:
+def _relative(name: str, subfolder: str) -> str | None:
     """The member's path below `subfolder`; None for what is not wanted. Raises for a path that
     escapes.
     """
     posix = PurePosixPath(name.replace("\\", "/"))
-    if posix.is_absolute() or ".." in posix.parts or (posix.parts and ":" in posix.parts[0]):
-        raise DataFormatError(
-            f"member '{name}' would be written outside the folder", hint="refused", file=label
-        )
-    if (
-        "__MACOSX" in posix.parts
-        or posix.name.startswith("._")
-        or not posix.is_relative_to(subfolder)
-    ):
+    if posix.is_absolute() or ".." in posix.parts or ":" in str(posix).partition("/")[0]:
+        message = f"member '{name}' would be written outside the folder"
+        raise DataFormatError(message, hint="refused")
+    of_a_system = "__MACOSX" in posix.parts or posix.name.startswith("._")
+    if of_a_system or not posix.is_relative_to(subfolder):
         return None
     return posix.relative_to(subfolder).as_posix()
 
@@ -133,7 +129,7 @@ _Member = tuple[str, int, Callable[[], IO[bytes]]]
 """Name, declared size in bytes, and what opens it."""
 
 
-def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
+def _zip(archive: Path | IO[bytes]) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             plain = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
@@ -141,12 +137,14 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
             # other methods than these unpack any number of bytes at once
             usual = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             if not plain or encrypted or not usual:
-                message = (
-                    f"member '{info.filename}' is a link, encrypted or packed in an unusual way"
-                )
-                raise DataFormatError(message, hint="unpack it by hand if you trust it", file=label)
+                raise _no_plain_file(info.filename)
             if not info.is_dir():
                 yield info.filename, info.file_size, partial(opened.open, info)
+
+
+def _no_plain_file(member: str) -> DataFormatError:
+    message = f"member '{member}' is a link, a device, sparse, encrypted or packed unusually"
+    return DataFormatError(message, hint=_TRUSTED)
 
 
 HEADER_BYTES = 2**20
@@ -168,26 +166,20 @@ class _PlainInfo(tarfile.TarInfo):
         """As of the library. Raises DataFormatError before a large header is read."""
         info = super().frombuf(buf, encoding, errors)
         if info.type in _HEADERS and info.size > HEADER_BYTES:
-            message = (
-                f"a header of the archive has {info.size} bytes, at most {HEADER_BYTES} are read"
-            )
-            raise DataFormatError(message, hint="refused")
+            size = f"{info.size} bytes, at most {HEADER_BYTES} are read"
+            raise DataFormatError(f"a header of the archive has {size}", hint="refused")
         if info.type == tarfile.GNUTYPE_SPARSE:
-            raise _sparse()
+            raise _no_plain_file(info.name)
         return info
 
     def _refuse(self, *_: object) -> None:
-        raise _sparse()
+        raise _no_plain_file(self.name)
 
     # the three forms in which a list of attributes says that a file is sparse
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse
 
 
-def _sparse() -> DataFormatError:
-    return DataFormatError("the archive holds a sparse file", hint="refused")
-
-
-def _tar(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
+def _tar(archive: Path | IO[bytes]) -> Iterator[_Member]:
     with (
         tarfile.open(archive, "r:*", tarinfo=_PlainInfo)
         if isinstance(archive, Path)
@@ -199,7 +191,5 @@ def _tar(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
             if not info.isdir():
                 stream = opened.extractfile(info) if info.isfile() else None
                 if stream is None:
-                    raise DataFormatError(
-                        f"member '{info.name}' is a link or a device", hint="refused", file=label
-                    )
+                    raise _no_plain_file(info.name)
                 yield info.name, info.size, lambda stream=stream: stream  # type: ignore[misc]

@@ -53,8 +53,8 @@ def verify(task: LoadedTask, data_dir: DataRoot) -> DataReport:
     Findings, none of which makes the data unclean: `duplicates.A-B` (texts of A that stand in B,
     white space and case aside), `near.A-B` (words overlap by a Jaccard similarity of 0.8; verbatim
     ones included), `groups.A-B` (groups in both), `twice.A` (texts that repeat inside a split),
-    `empty.A`, `unsupported.test` (labels without a test document), `unsupported.train` (labels with
-    a test document and none to learn from), `dropped.A` (mentions that the decoding of tags drops),
+    `unsupported.test` (labels without a test document), `unsupported.train` (labels with a test
+    document and none to learn from), `dropped.A` (mentions that the decoding of tags drops),
     `edges` (mentions that begin or end inside a word or with a blank), `alike` (labels that look
     alike), `quotes` (quoted fields over several lines). Raises DataUnavailableError and
     DataFormatError as loading does.
@@ -64,6 +64,7 @@ def verify(task: LoadedTask, data_dir: DataRoot) -> DataReport:
     folds, digest = hashed_parts(task, location, folder)
     read = counted(task, location, *folds[task.fold])
     findings = audit(task.spec, read.documents, read.labels, task.spec.findings)
+    problem = release_problem(task, location.source.id, digest)
     if task.spec.access == "agreement":
         withhold(findings)
     return DataReport(
@@ -74,9 +75,6 @@ def verify(task: LoadedTask, data_dir: DataRoot) -> DataReport:
         release=release_of(task, location.source.id, digest),
         counts=read.counts,
         unexpressed=read.unexpressed,
-        problems=[
-            *filter(None, [release_problem(task, location.source.id, digest)]),
-            *read.problems,
-        ],
+        problems=read.problems if problem is None else [problem, *read.problems],
         findings=findings,
     )

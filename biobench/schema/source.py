@@ -6,7 +6,7 @@ Also the two helpers that every part of a spec uses: `descriptive` fields and `f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -14,11 +14,10 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
-    field_validator,
     model_validator,
 )
 
-from biobench.schema.strict import FieldError, Strict, suggest
+from biobench.schema.strict import FieldError, Strict, repeated
 
 
 def descriptive(default: Any = ...) -> Any:
@@ -38,61 +37,49 @@ def fail(what: str, hint: str) -> FieldError:
     return FieldError(what, hint)
 
 
+def check_once(kind: str, names: Iterable[str]) -> None:
+    """Raise FieldError where a name occurs twice. kind: of the things that they name."""
+    for name in repeated(names):
+        raise fail(f"{kind} '{name}' occurs twice", "keep one")
+
+
 def one_group(value: str) -> str:
     """`value` itself when it is a regular expression with one group; else FieldError."""
     try:
         groups = re.compile(value).groups
     except re.error as error:
-        raise fail(
-            f"'{value}' is no regular expression: {error}", r"for example (\w+)\W*$"
-        ) from None
+        message = f"'{value}' is no regular expression: {error}"
+        raise fail(message, r"for example (\w+)\W*$") from None
     if groups != 1:
-        raise fail(
-            f"'{value}' has {groups} groups", "put the label, and nothing else, into round brackets"
-        )
+        hint = "put the label, and nothing else, into round brackets"
+        raise fail(f"'{value}' has {groups} groups", hint)
     return value
 
 
-def below(
-    value: str,
-    name: str = "path",
-    folder: str = "its folder",
-    remedy: str = "give a relative path without '..'",
-) -> str:
-    """`value` itself when it is a path that stays below its folder; else ValueError.
-
-    name, folder, remedy: what the message calls the path and the folder, and what it advises.
-    """
+def below(value: str) -> str:
+    """`value` itself when it is a path that stays below its folder; else ValueError."""
     steps = value.replace("\\", "/").split("/")
     leaves = value.startswith(("/", "~", "\\")) or ".." in steps or ":" in steps[0]
     if leaves or not value.isprintable():
-        raise fail(f"{name} '{value}' leaves {folder}", remedy)
+        raise fail(f"path '{value}' leaves its folder", "give a relative path without '..'")
     return value
 
 
-def _in_data(value: str, name: str) -> str:
-    return below(value, name, "the data folder", "give a path below --data-dir")
-
-
-def _beside_spec(value: str) -> str:
-    return below(value, "ids_file", "the folder of the spec", "put the file beside the spec")
-
-
-def _patterns(files: Mapping[str, str | list[str]]) -> Iterator[str]:
-    """Every file name or pattern of a source's files."""
+def patterns_of(files: Mapping[Any, str | list[str]]) -> list[str]:
+    """All names and patterns of a source's files."""
+    names: list[str] = []
     for patterns in files.values():
-        yield from [patterns] if isinstance(patterns, str) else patterns
+        names += [patterns] if isinstance(patterns, str) else patterns
+    return names
 
 
-def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-    for pattern in _patterns(value):
-        _in_data(pattern, "file")
+def _files_below(value: dict[Any, str | list[str]]) -> dict[Any, str | list[str]]:
+    for pattern in patterns_of(value):
+        below(pattern)
         steps = pattern.split("/")
         if not pattern.strip("/.") or any("**" in step and step != "**" for step in steps):
-            raise fail(
-                f"'{pattern}' is not a file name or a pattern",
-                "for example train.tsv, or texts/*.txt",
-            )
+            hint = "for example train.tsv, or texts/*.txt"
+            raise fail(f"'{pattern}' is not a file name or a pattern", hint)
     return value
 
 
@@ -114,10 +101,11 @@ def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
 
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
-Folder = Annotated[str, AfterValidator(lambda value: _in_data(value, "folder"))]
 Below = Annotated[str, AfterValidator(below)]
 """A path that stays below the folder that it starts from."""
-Files = Annotated[dict[str, str | list[str]], AfterValidator(_files_below)]
+Role = Literal["train", "validation", "test", "all", "texts", "labels"]
+"""What a file is for."""
+Files = Annotated[dict[Role, str | list[str]], AfterValidator(_files_below)]
 Ratios = Annotated[tuple[float, ...], AfterValidator(_three)]
 DataHash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Release = Annotated[str, StringConstraints(pattern=r"\S", max_length=120)]
@@ -130,13 +118,13 @@ class UrlSource(Strict):
     sha256: str | None = None
     """Hex digest of the downloaded file; null where nobody has published one."""
     unpack: Literal["none", "zip", "tar"] = "none"
-    subfolder: Folder = ""
+    subfolder: Below = ""
     """Folder inside the archive that becomes the task's folder."""
     members: list[Below] = []
     """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the
     server allows.
     """
-    to: Folder = ""
+    to: Below = ""
     """Folder below the task's folder in which the file is put."""
 
 
@@ -203,7 +191,7 @@ class SplitRatios(Strict):
 class SplitIds(Strict):
     """Official splits given as lists of document groups in a JSON file beside the spec."""
 
-    ids_file: Annotated[str, AfterValidator(_beside_spec)]
+    ids_file: Below
     former: str | None = descriptive(None)
     """What an earlier version of the spec called the file. It stands in the hash in its place, so
     that runs stay valid.
@@ -292,28 +280,38 @@ class CollectedLabels(Strict):
 Labels = list[str] | TopLabels | CollectedLabels
 
 
-class Original(Strict):
+class CorpusRelease(Strict):
+    """Files of a corpus in a folder of their own, and where they can be downloaded."""
+
+    folder: Below = ""
+    """Folder below --data-dir (and the place where a download is put)."""
+    files: Files = {}
+    """Split name (or `all`) to a file, a list of files, or a glob, relative to `folder`."""
+    url: str | UrlSource | list[UrlSource] | None = None
+
+    @property
+    def downloads(self) -> list[UrlSource]:
+        """Every `url`, in the long form."""
+        entries = self.url if isinstance(self.url, list) else [self.url]
+        return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
+
+
+class Original(CorpusRelease):
     """A second release of the same texts beside a source's files, from which ids or types are
     taken.
     """
 
-    folder: Folder
+    folder: Below
     files: Files
-    url: str | UrlSource | list[UrlSource] | None = None
 
 
-class Source(Strict):
+class Source(CorpusRelease):
     """One place and format in which the corpus can be had."""
 
     id: str = "local"
     """Enters the run's key. May be left out where the task has a single source."""
-    folder: Folder = ""
-    """Folder below --data-dir (and the place where a download is put)."""
-    files: Files = {}
-    """Split name (or `all`) to a file, a list of files, or a glob, relative to `folder`."""
     generated: bool = False
     """The reader makes the documents itself; there are no files and the data is always at hand."""
-    url: str | UrlSource | list[UrlSource] | None = None
     hub: HubSource | None = None
     original: Original | None = None
     """For readers that project from another release; its files must be at hand too."""
@@ -321,58 +319,39 @@ class Source(Strict):
     splits: Splits | None = None
     """Overrides the task's `splits` where this source cuts the corpus differently."""
     counts: dict[str, dict[str, int]] | None = descriptive(None)
-    """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names
-    another source.
-    """
-    expect: DataHash | None = descriptive(None)
-    """Hash of the documents as read (`data_hash` of a record); data with another one is refused
-    before training.
-    """
+    """Counted facts of this source; null: the task's `counts`."""
     releases: dict[Release, DataHash] = descriptive({})
-    """Name of a known release to the hash of its documents as read; data that equal none are warned
-    of.
+    """Name of a known release to the hash of its documents as read (`data_hash` of a record); data
+    that equal none are warned of, and refused under `--strict`.
     """
     notes: str | None = descriptive(None)
 
-    @field_validator("files")
-    @classmethod
-    def _splits(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        allowed = ("all", "labels", "test", "texts", "train", "validation")
-        for name in value:
-            if name not in allowed:
-                raise fail(f"'{name}' is not a split", suggest(name, allowed))
-        return value
-
     @model_validator(mode="after")
     def _has_files(self) -> Source:
-        if self.generated and (self.files or self.folder or self.url or self.hub):
-            raise fail(
-                "generated data has no folder, files, url or hub",
-                "leave them out, or drop `generated`",
-            )
-        if not self.generated and not self.files:
-            raise fail(
-                "no files are named", "add `files: {train: ..., validation: ..., test: ...}`"
-            )
-        if not self.generated and not self.folder:
-            raise fail("'folder' is missing", "name the folder below --data-dir")
+        named = (self.folder, self.files, self.url, self.hub)
+        if self.generated and any(named):
+            message = "generated data has no folder, files, url or hub"
+            raise fail(message, "leave them out, or drop `generated`")
+        if not (self.generated or (self.folder and self.files)):
+            hint = "name the folder below --data-dir, and the file of each split in it"
+            raise fail("'folder' or 'files' is missing", hint)
         return self
 
     @property
     def has_folds(self) -> bool:
         """Whether a file's name holds the number of a fold."""
-        return any(FOLD in pattern for pattern in _patterns(self.files))
+        return any(FOLD in pattern for pattern in patterns_of(self.files))
+
+    @property
+    def releases_read(self) -> list[CorpusRelease]:
+        """The files of the source itself, then those of the original release."""
+        return [self] if self.original is None else [self, self.original]
 
 
 def sources_named(sources: Sequence[Source]) -> None:
-    """Raise ValueError where one of several sources has no id, or that of another."""
-    ids: list[str] = []
+    """Raise FieldError where one of several sources has no id, or that of another."""
     for index, source in enumerate(sources):
         if len(sources) > 1 and "id" not in source.model_fields_set:
-            raise fail(
-                f"sources.{index}.id is missing; each of several sources needs one",
-                "add `id: ...` to it",
-            )
-        if source.id in ids:
-            raise fail(f"two sources have the id '{source.id}'", "give each source its own id")
-        ids.append(source.id)
+            message = f"sources.{index}.id is missing; each of several sources needs one"
+            raise fail(message, "add `id: ...` to it")
+    check_once("source", [source.id for source in sources])

@@ -73,7 +73,7 @@ class Strict(BaseModel):
         """Rename fields of earlier versions, refuse wrong ones, then resolve scalars."""
         if not isinstance(data, dict):
             return data
-        fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
+        fields = cls.model_fields
         renamed = {old: new for old, new in cls.RENAMED.items() if new not in data}
         data = {renamed.get(key, key): value for key, value in data.items()}
         cls._check_keys(data, fields)
@@ -90,15 +90,14 @@ class Strict(BaseModel):
         is_closed = cls.model_config.get("extra") == "forbid"
         unknown = [key for key in data if is_closed and key not in fields]
         missing = [key for key, f in fields.items() if f.is_required() and key not in data]
-        if unknown:
-            key, name = unknown[0], str(unknown[0])[:80]
-            message, hint = f"unknown key {name!r}", suggest(name, sorted(fields))
-        elif missing:
-            key = missing[0]
-            message, hint = f"'{key}' is missing", f"add `{key}: ...`"
-        else:
+        wrong = [*unknown, *missing]
+        if not wrong:
             return
-        context = {"what": message, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
+        message, hint = f"'{wrong[0]}' is missing", f"add `{wrong[0]}: ...`"
+        if unknown:
+            name = str(unknown[0])[:80]
+            message, hint = f"unknown key {name!r}", suggest(name, sorted(fields))
+        context = {"what": message, "hint": hint, "key": wrong[0], "count": len(wrong)}
         raise PydanticCustomError("shape", "{what}", context)
 
 
@@ -115,9 +114,8 @@ def _members(annotation: Any) -> list[Any]:
 
 
 def _wants_text(members: list[Any]) -> bool:
-    return str in members or any(
-        get_origin(m) is Literal and any(isinstance(a, str) for a in get_args(m)) for m in members
-    )
+    words = [word for m in members if get_origin(m) is Literal for word in get_args(m)]
+    return str in members or any(isinstance(word, str) for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +137,8 @@ class OneOf:
         return {**handler(schema), "enum": list(self.known())}
 
     def _checked(self, text: str) -> str:
-        names = [repr(name) for name in self.known()]
-        if repr(text) not in names:
-            alternatives = [", ".join(names[:-1]), *names[-1:]]
-            expected = " or ".join(filter(None, alternatives))
+        if text not in self.known():
+            expected = " or ".join(map(repr, self.known()))
             raise PydanticKnownError("literal_error", {"expected": expected})
         return text
 
@@ -153,47 +149,27 @@ def resolve(value: Any, annotation: Any) -> Any:
     A field that takes both numbers and text gets the value; ``null`` is None where the field allows
     it. Nested models resolve their own fields.
     """
-    match value:
-        case Scalar():
-            return _resolved_scalar(value, _members(annotation))
-        case list():
-            return _resolved_list(value, _members(annotation))
-        case dict():
-            return _resolved_mapping(value, _members(annotation))
+    members = _members(annotation)
+    if isinstance(value, Scalar):
+        return _resolved_scalar(value, members)
+    for member in members:
+        container, items = get_origin(member), get_args(member)
+        if isinstance(value, list) and container in (list, tuple):
+            return container(resolve(item, items[0]) for item in value)
+        if isinstance(value, dict) and container is dict:
+            return {key: resolve(item, items[1]) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolve(item, Any) for item in value]
     return value
 
 
 def _resolved_scalar(scalar: Scalar, members: list[Any]) -> Any:
     """members: the types that the field takes."""
-    value = scalar.value
-    if value is None and type(None) in members:
-        return None
-    takes_value = type(value) in members or (type(value) is int and float in members)
-    if not takes_value and _wants_text(members):
+    kind = type(scalar.value)
+    takes_value = kind in members or (kind is int and float in members)
+    if _wants_text(members) and not takes_value:
         return scalar.text
-    if type(value) is int and float in members and int not in members:
-        return float(value)
-    return value
-
-
-def _resolved_list(values: list[Any], members: list[Any]) -> list[Any] | tuple[Any, ...]:
-    item: Any = Any
-    for member in members:
-        if get_origin(member) in (list, tuple, Sequence, set, frozenset):
-            item = get_args(member)[0]
-    items = [resolve(value, item) for value in values]
-    if any(get_origin(member) is tuple for member in members):
-        return tuple(items)
-    return items
-
-
-def _resolved_mapping(values: dict[Any, Any], members: list[Any]) -> dict[Any, Any]:
-    """Only a dict has one type of values; a model resolves its own fields."""
-    for member in members:
-        if get_origin(member) is dict:
-            item = get_args(member)[1]
-            return {key: resolve(value, item) for key, value in values.items()}
-    return values
+    return scalar.value
 
 
 def plain(value: Any) -> Any:
@@ -221,14 +197,13 @@ def suggest(word: str, known: Sequence[str], otherwise: str = "") -> str:
     is, unless it is long. otherwise: said in place of that list.
     """
     folded = word.casefold()
-    near = [name for name in known if _of_like_length(folded, name.casefold())]
+    # a slip of the pen makes no word of twice the length, but a name may be cut short
+    near = [n for n in known if n.casefold().startswith(folded) or len(n) <= 2 * len(word)]
     spelled = {name.casefold(): name for name in near}
-    close = difflib.get_close_matches(word, near, n=1, cutoff=0.6)
-    close = close or [
-        spelled[c] for c in difflib.get_close_matches(folded, spelled, n=1, cutoff=0.6)
-    ]
+    close = difflib.get_close_matches(word, near, n=1)
+    close = close or difflib.get_close_matches(folded, spelled, n=1)
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{spelled.get(close[0], close[0])}'?"
     if otherwise:
         return otherwise
     if len(known) > MOST_KNOWN:
@@ -247,14 +222,8 @@ def check_keywords(name: str, keywords: Iterable[str], known: Sequence[str]) -> 
             raise TypeError(f"{name}() has no argument '{keyword}'; {hint}")
 
 
-def _of_like_length(word: str, name: str) -> bool:
-    """Whether a slip of the pen can make one of the other; a name may also be cut short."""
-    return name.startswith(word) or len(name) <= 2 * len(word)
-
-
 def _show(value: Any) -> str:
-    value = plain(value)
-    text = repr(value)
+    text = repr(plain(value))
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -314,11 +283,11 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
     pool: list[Any] = []
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
-        loc = tuple(detail["loc"])
-        depth = next(
-            (i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), None
-        )
-        if depth is None:
+        loc = detail["loc"]
+        depth = 0
+        while depth < len(loc) and (*prefix, *loc[: depth + 1]) in located.lines:
+            depth += 1
+        if depth == len(loc):
             pool.append(detail)
         else:
             unions.setdefault(loc[:depth], {}).setdefault(loc[: depth + 1], []).append(detail)
@@ -345,12 +314,9 @@ def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
     for step in prefix:
         data = data[step]
     if not isinstance(data, dict):
-        raise SpecError(
-            f"expected a mapping of fields, got {_show(data)}",
-            hint="write `field: value` lines",
-            file=located.file,
-            line=located.line_of(prefix),
-        )
+        message = f"expected a mapping of fields, got {_show(data)}"
+        line = located.line_of(prefix)
+        raise SpecError(message, hint="write `field: value` lines", file=located.file, line=line)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -373,9 +339,8 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
     for text in overrides:
         key, sep, raw = text.partition("=")
         if not sep or not key.strip():
-            raise SpecError(
-                f"--set {text!r} is not KEY=VALUE", hint="for example --set training.epochs=1"
-            )
+            hint = "for example --set training.epochs=1"
+            raise SpecError(f"--set {text!r} is not KEY=VALUE", hint=hint)
         *groups, field = key.strip().split(".")
         at = data
         for step in groups:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.schema.source import Below, fail
-from biobench.schema.strict import Strict, plain, repeated
+from biobench.schema.source import Below, check_once, fail
+from biobench.schema.strict import Strict, plain
 from biobench.schema.task import MetricName
 
 
@@ -32,10 +32,8 @@ class Member(Strict):
     @model_validator(mode="after")
     def _runs_or_says_why(self) -> Member:
         if (self.task is None) == (self.needs is None):
-            raise fail(
-                f"'{self.name}' needs either a task or a reason why there is none",
-                "add `task:` or `needs:`",
-            )
+            message = f"'{self.name}' needs either a task or a reason why there is none"
+            raise fail(message, "add `task:` or `needs:`")
         return self
 
 
@@ -64,10 +62,7 @@ class SuiteSpec(Strict):
     @field_validator("tasks")
     @classmethod
     def _distinct(cls, value: tuple[Member, ...]) -> tuple[Member, ...]:
-        names = [member.name for member in value]
-        twice = repeated(names)
-        if twice:
-            raise fail(f"task '{twice[0]}' occurs twice in the suite", "keep one")
+        check_once("task", [member.name for member in value])
         if not value:
             raise fail("the suite has no task", "list ids under `tasks:`")
         return value

@@ -192,25 +192,16 @@ def _without_ends(pairs: Sequence[Pair], mode: Mode) -> list[Pair]:
     """
     result: list[Pair] = []
     open_label: str | None = None
+    begun = False  # whether a B stands before the last tag and the I of its label that follow it
     for letter, label in pairs:
         written = {"S": "B", "E": "I"}.get(letter, letter)
-        is_stray = written == "I" and label != open_label
-        if is_stray and result and result[-1][1] == label:
+        same_label = bool(result) and result[-1][1] == label
+        if written == "I" and label != open_label and same_label:
             if mode == "lenient":
                 written = "B"
-            elif _continues(result):
+            elif begun:
                 written, label = "O", ""
         result.append((written, label))
+        begun = written == "B" or (written == "I" and same_label and begun)
         open_label = None if letter in "OES" else label
     return result
-
-
-def _continues(pairs: Sequence[Pair]) -> bool:
-    """Whether the last pair, an I, goes on with a mention that a B began."""
-    label = pairs[-1][1]
-    for letter, name in reversed(pairs):
-        if name != label:
-            return False
-        if letter == "B":
-            return True
-    return False

@@ -18,12 +18,13 @@ from biobench.schema.source import (
     Source,
     SplitFoldFiles,
     Splits,
+    check_once,
     descriptive,
     fail,
     later,
     sources_named,
 )
-from biobench.schema.strict import OneOf, Strict, repeated
+from biobench.schema.strict import OneOf, Strict
 from biobench.schema.training import Head, Probe, Protocol, Training
 
 TaskType = Annotated[str, OneOf(kind_names)]
@@ -98,11 +99,7 @@ class Deviation(Strict):
 
 
 def _once(value: list[Deviation]) -> list[Deviation]:
-    aspects = [d.aspect for d in value]
-    if len(set(aspects)) < len(aspects):
-        raise fail(
-            f"deviation '{max(aspects, key=aspects.count)}' occurs twice", "say it in one entry"
-        )
+    check_once("deviation", [deviation.aspect for deviation in value])
     return value
 
 
@@ -120,10 +117,8 @@ def parse_seeds(text: str) -> list[int]:
             raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
-            raise fail(
-                f"seeds '{seed_range.strip()}' run backwards",
-                f"write {high}-{low}, not {low}-{high}",
-            )
+            hint = f"write {high}-{low}, not {low}-{high}"
+            raise fail(f"seeds '{seed_range.strip()}' run backwards", hint)
         if high - low > 999:
             raise fail(f"seeds '{seed_range.strip()}' are more than a thousand", "name fewer")
         seeds += range(low, high + 1)
@@ -191,10 +186,6 @@ class TaskSpec(Strict):
     """Known findings of `biobench data verify`, by name, with their number; more than that is
     pointed out.
     """
-    counts_source: str | None = descriptive(None)
-    """Id of the source that `counts` were made on, where the others differ; null: they hold for
-    every source.
-    """
     published_as: str | None = descriptive(None)
     """Id under which published scores are comparable with this task; null: with none."""
     variant_of: str | None = descriptive(None)
@@ -205,9 +196,7 @@ class TaskSpec(Strict):
     def _labels(cls, value: Labels) -> Labels:
         if not isinstance(value, list):
             return value
-        twice = repeated(value)
-        if twice:
-            raise fail(f"label '{twice[0]}' occurs twice", "keep one")
+        check_once("label", value)
         if not value or any(not v.strip() for v in value):
             raise fail("labels must be at least one non-empty text", "list the labels")
         return value
@@ -216,26 +205,21 @@ class TaskSpec(Strict):
     @classmethod
     def _scale(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
         if value is not None and not value[0] < value[1]:
-            raise fail(
-                f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`"
-            )
+            hint = "lowest number first, as `scale: [0, 5]`"
+            raise fail(f"scale {list(value)} does not rise", hint)
         return value
 
     @model_validator(mode="after")
     def _sources_fit(self) -> TaskSpec:
         if (self.source is None) == (not self.sources):
-            raise fail(
-                "give either sources or source",
-                "a list under `sources:` or one mapping under `source:`",
-            )
+            hint = "a list under `sources:` or one mapping under `source:`"
+            raise fail("give either sources or source", hint)
         sources_named(self.sources)
-        shared_reader = None if self.sources else self.reader
-        for source in self.all_sources:
-            if source.reader is None and shared_reader is None:
-                raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
+            if source.reader is None and self.reader is None:
+                raise fail("a source has no reader", "add `reader: {format: ...}` to it")
             self._check_folds(source)
         if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
             message = "access 'agreement' needs the agreement's name, pages and steps"
@@ -263,6 +247,12 @@ class TaskSpec(Strict):
     def all_sources(self) -> tuple[Source, ...]:
         """The sources in order of preference."""
         return self.sources if self.source is None else (self.source,)
+
+    def path_of(self, source: Source) -> tuple[str | int, ...]:
+        """Where the source stands in the spec's file."""
+        if self.source is not None:
+            return ("source",)
+        return "sources", self.sources.index(source)
 
     @property
     def corpus_id(self) -> str:

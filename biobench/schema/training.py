@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from biobench.schema.source import fail, later
-from biobench.schema.strict import Strict, plain
+from biobench.schema.strict import Positive, Strict, plain
 
 
 class Protocol(Strict):
@@ -41,27 +41,27 @@ class Adapter(Strict):
     """
     rank: int = Field(8, gt=0)
     """lora, dora: rank of the update."""
-    alpha: float = Field(16.0, gt=0, allow_inf_nan=False)
+    alpha: float = Field(16.0, gt=0)
     """lora, dora: the update is scaled by alpha / rank."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """lora, dora: on the adapter's input."""
-    targets: Literal["attention", "linear"] | tuple[str, ...] = "attention"
+    targets: Literal["attention", "linear"] | Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "attention"
+    )
     """attention: every linear layer of an attention block; linear: every linear layer of the
     encoder; or the last parts of the modules' names.
     """
 
-    @model_validator(mode="after")
-    def _named(self) -> Adapter:
-        if not self.targets:
-            raise fail(
-                "training.adapter.targets names no module",
-                "use attention, linear, or names of modules",
-            )
-        return self
 
-
-_LARGEST_RATE = 1e10
+Rates = TypeVar("Rates", list[float], tuple[float, ...])
+Rate = Annotated[float, Field(gt=0, le=1e10)]
 """Learning rates beyond it are slips of the pen, and no number that a record holds."""
+
+
+def _distinct(rates: Rates) -> Rates:
+    if not rates or len(set(rates)) < len(rates):
+        raise fail(f"rates {list(rates)} are not distinct", "for example [1e-4, 1e-3]")
+    return rates
 
 
 class Training(Strict):
@@ -69,19 +69,19 @@ class Training(Strict):
 
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
-    learning_rate: float = Field(gt=0, le=_LARGEST_RATE, allow_inf_nan=False)
-    head_learning_rate: float | None = later(None, gt=0, le=_LARGEST_RATE, allow_inf_nan=False)
+    learning_rate: Rate
+    head_learning_rate: Rate | None = later(None)
     """Peak rate of the head's own weights; null: that of the encoder."""
     batch_size: int = Field(16, gt=0)
     """Documents (sentences) per optimiser step, whatever the micro-batches."""
-    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
+    weight_decay: float = Field(0.01, ge=0)
     warmup_ratio: float = Field(0.0, ge=0, le=1)
     """Share of all steps over which the rate rises linearly; then it falls linearly to 0."""
     max_grad_norm: float = Field(1.0, gt=0)
     adam_beta1: float = Field(0.9, ge=0, lt=1)
     adam_beta2: float = Field(0.999, ge=0, lt=1)
     adam_epsilon: float = Field(1e-8, gt=0)
-    evaluate_every: Literal["epoch"] | int = "epoch"
+    evaluate_every: Literal["epoch"] | Positive = "epoch"
     """Validation after each epoch, or every k optimiser steps."""
     patience: int | None = Field(None, gt=0)
     """Stop after this many validations without a better score."""
@@ -96,7 +96,7 @@ class Training(Strict):
     positive_weights: Literal["none", "ratio"] = "none"
     """ratio (multi-label): per label, training documents without it / max(with it, 1)."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    grid: tuple[float, ...] = later((0.4, 1.0, 2.0))
+    grid: Annotated[tuple[Rate, ...], AfterValidator(_distinct)] = later((0.4, 1.0, 2.0))
     """--track tuned: what the rates are multiplied by, one whole run each; the best on validation
     is kept.
     """
@@ -125,20 +125,8 @@ class Training(Strict):
     @model_validator(mode="after")
     def _length(self) -> Training:
         if (self.epochs is None) == (self.max_steps is None):
-            raise fail(
-                "give either epochs or max_steps, not both and not neither",
-                "for example `epochs: 20`",
-            )
-        if not self.grid or min(self.grid) <= 0 or len(set(self.grid)) < len(self.grid):
-            raise fail(
-                "training.grid must be distinct positive factors",
-                "for example `grid: [0.4, 1.0, 2.0]`",
-            )
-        if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
-            raise fail(
-                "evaluate_every must be 'epoch' or at least 1 step",
-                "for example `evaluate_every: 500`",
-            )
+            message = "give either epochs or max_steps, not both and not neither"
+            raise fail(message, "for example `epochs: 20`")
         if self.adapter is not None and self.top_layers is not None:
             raise fail("training.adapter freezes the encoder", "leave top_layers out")
         return self
@@ -196,15 +184,9 @@ class Head(Strict):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Head:
-        allowed = {
-            "token": ("cls",),
-            "sequence": ("cls", "mean"),
-            "span": ("first", "mean", "none"),
-        }
+        allowed = {"token": ["cls"], "sequence": ["cls", "mean"], "span": ["first", "mean", "none"]}
         if self.pooling not in allowed[self.kind]:
-            hint = "leave it out"
-            if self.kind != "token":
-                hint = "use one of " + ", ".join(allowed[self.kind])
+            hint = f"leave it out, or use one of {', '.join(allowed[self.kind])}"
             raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", hint)
         if self.kind != "span" and self.span is not None:
             raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
@@ -231,29 +213,17 @@ class Probe(Strict):
     dropout: float = Field(0.1, ge=0, lt=1)
     standardise: bool = True
     """Each dimension of the states to mean 0 and variance 1 over the training documents."""
-    learning_rates: list[float] = [1e-3]
+    learning_rates: Annotated[list[Rate], AfterValidator(_distinct)] = [1e-3]
     """The one with the best validation score is used."""
     epochs: int = Field(10, gt=0)
     batch_size: int = Field(32, gt=0)
-    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
-
-    @field_validator("learning_rates")
-    @classmethod
-    def _rates(cls, value: list[float]) -> list[float]:
-        are_rates = all(0 < rate <= _LARGEST_RATE for rate in value)
-        if not value or not are_rates or len(set(value)) < len(value):
-            raise fail(
-                "learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]"
-            )
-        return value
+    weight_decay: float = Field(0.01, ge=0)
 
     @model_validator(mode="after")
     def _pooled(self) -> Probe:
         if not self.trained and self.pooling == "attention":
-            raise fail(
-                f"pooling 'attention' is learned, and {self.kind} learns nothing",
-                "use `pooling: mean`",
-            )
+            message = f"pooling 'attention' is learned, and {self.kind} learns nothing"
+            raise fail(message, "use `pooling: mean`")
         return self
 
     @property

@@ -20,15 +20,14 @@ from biobench.errors import SpecError
 
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(
-    r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+"
-)  # Python refuses to read longer decimals
+# Python refuses to read longer decimals
+_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 
-_READ_DIFFERENTLY = re.compile("[\t\ufeff?]")
-"""libyaml takes a tab or a question mark inside a plain text, and a byte order mark anywhere."""
+_LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
+"""libyaml's reader, ten times quicker than PyYAML's own."""
 MOST_BYTES = 16 * 2**20
 """Of a YAML file; a spec with ten thousand labels has under 1 MB."""
 DEEPEST = 50
@@ -79,31 +78,8 @@ def resolve_scalar(text: str) -> str | Scalar:
     return text
 
 
-class _Nodes(yaml.BaseLoader):
-    """PyYAML's reader without anchors, tags and nesting without end. Raises SpecError."""
-
-    def __init__(self, text: str, file: str | None) -> None:
-        super().__init__(text)
-        self.file, self.depth = file, 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        for kind in ("anchor", "tag"):
-            if (name := getattr(event, kind, None)) is not None:
-                kind = "anchor or alias" if kind == "anchor" else kind
-                hint = "write the value out; specs hold plain data only"
-                message = f"{kind} '{name}' is not allowed in a spec"
-                raise _failure(message, hint, event.start_mark, self.file)
-        if self.depth == DEEPEST:  # the parser's time grows with the square of the depth
-            hint = "a spec is a few levels deep"
-            raise _failure("nested too deeply", hint, event.start_mark, self.file)
-        self.depth += 1
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-
-def _failure(message: str, hint: str, mark: yaml.Mark | None, file: str | None) -> SpecError:
+def _failure(message: str, hint: str, mark: Any, file: str | None) -> SpecError:
+    """mark: of PyYAML or libyaml; None: of no line."""
     return SpecError(message, hint=hint, file=file, line=None if mark is None else mark.line + 1)
 
 
@@ -132,73 +108,54 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     data.
     """
     name = None if file is None else str(file)
-    node = _quick_node(text) or _checked_node(text, name)
     lines: dict[Path_, int] = {}
-    return LocatedYaml(_build(node, (), lines, name), lines, name)
+    return LocatedYaml(_build(_node(text, name), (), lines, name), lines, name)
 
 
-def _checked_node(text: str, file: str | None) -> yaml.Node:
-    """The document by PyYAML's own reader. Raises SpecError with file and line."""
+def _node(text: str, file: str | None) -> yaml.Node:
+    """The document as PyYAML's graph of nodes. Raises SpecError with file and line."""
+    match = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    if match is not None:
+        line = text.count("\n", 0, match.start()) + 1
+        message = f"character {match[0]!r} is not allowed in YAML"
+        raise SpecError(message, hint="remove the control character", file=file, line=line)
     try:
-        node = _Nodes(text, file).get_single_node()
+        _check_events(text, file)
+        node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        problem = error.problem or error.context or "not valid YAML"
-        hint = "check indentation, quotes and colons"
-        if "\\t" in problem:
-            hint = "indent with spaces, never tabs"
         mark = error.problem_mark or error.context_mark
+        hint = "check indentation (with spaces, never tabs), quotes and colons"
+        problem = error.problem or error.context or "not valid YAML"
         raise _failure(f"not valid YAML: {problem}", hint, mark, file) from None
-    except yaml.reader.ReaderError as error:
-        line = text[: error.position].count("\n") + 1
-        sign = chr(error.character) if isinstance(error.character, int) else error.character
-        message = f"character {sign!r} is not allowed in YAML"
-        hint = "remove the control character"
-        raise SpecError(message, hint=hint, file=file, line=line) from None
     if node is None:
         raise _failure("the file is empty", "fill it in, or name another file", None, file)
     return node
 
 
-def _quick_node(text: str) -> yaml.Node | None:
-    """The document by libyaml, ten times quicker than PyYAML's own reader; None where it is not
-    there, for signs that the two read differently, and for all that is refused: the other reader
-    says so with the line.
-    """
-    if not yaml.__with_libyaml__ or _READ_DIFFERENTLY.search(text):
-        return None
+def _check_events(text: str, file: str | None) -> None:
+    """Raise SpecError for anchors, tags and nesting without end."""
     depth = 0
-    try:
-        for event in yaml.parse(text, Loader=yaml.CBaseLoader):
-            if getattr(event, "anchor", None) or getattr(event, "tag", None):
-                return None
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth >= DEEPEST:
-                return None
-        node: yaml.Node | None = yaml.compose(text, Loader=yaml.CBaseLoader)
-    except yaml.YAMLError:
-        return None
-    return node
-
-
-def read_text(path: Path) -> str:
-    """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not
-    UTF-8."""
-    if path.is_dir():
-        raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path)
-    raw = read_regular(path, MOST_BYTES, SpecError)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise SpecError(
-            f"byte 0x{raw[error.start]:02x} is not UTF-8",
-            hint="save the file as UTF-8",
-            file=path,
-            line=line,
-        ) from None
+    for event in yaml.parse(text, Loader=_LOADER):
+        for kind in ("anchor", "tag"):
+            name = getattr(event, kind, None)
+            if name is not None:
+                hint = "write the value out; specs hold plain data only"
+                message = f"{kind} '{name}' is not allowed in a spec"
+                raise _failure(message, hint, event.start_mark, file)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:  # the parser's time grows with the square of the depth
+            raise _failure(
+                "nested too deeply", "a spec is a few levels deep", event.start_mark, file
+            )
 
 
 def parse_file(path: Path) -> LocatedYaml:
-    """`parse` of a UTF-8 file."""
-    return parse(read_text(path), path)
+    """`parse` of a UTF-8 file. Raises SpecError, for a byte that is not UTF-8 with its line."""
+    raw = read_regular(path, MOST_BYTES, SpecError)
+    try:
+        return parse(raw.decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        raise SpecError(message, hint="save the file as UTF-8", file=path, line=line) from None

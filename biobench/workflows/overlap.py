@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.data.overlap import corpus_texts, overlap
+from biobench.data.overlap import overlap
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
@@ -46,7 +46,7 @@ def measure(
     named = {task.id: load_data(task, data_dir) for task in map(load_task, tasks)}
     data = named or benchmark_documents(data_dir, only=guardable())
     run = _read_again(corpus, data_dir)
-    texts = corpus_texts(corpus) if run is None else run.documents()
+    texts = _training_texts(corpus) if run is None else run.documents()
     rows, digest = overlap(texts, {name: task.documents for name, task in data.items()})
     if run is None:
         source = Contamination(corpus=corpus.resolve().name, corpus_hash=digest)
@@ -88,6 +88,16 @@ def _excludes(run: TrainingText, task: TaskData) -> bool:
     """Whether a run left out all validation and test documents of a task."""
     documents = (*task.validation, *task.test)
     return all(run.excluded.why(document.reading) == "same" for document in documents)
+
+
+def _training_texts(corpus: Path) -> Iterator[str]:
+    """The texts of a file or folder, as pretraining reads them (field or column `text`)."""
+    check_ours("trainer")
+    from trainer.corpus.sources import texts
+    from trainer.recipe.corpus import CorpusSource
+
+    path = corpus.resolve()
+    return texts(CorpusSource(id="corpus", path=path.name), path.parent)
 
 
 def _read_again(corpus: Path, data_dir: str | None) -> TrainingText | None:

@@ -45,8 +45,8 @@ ARGUMENTS = [
     ("run TINY --task demo_nre", "unknown task 'demo_nre'", "did you mean 'demo_ner'"),
     (
         "run TINY --task nowhere.yaml",
-        "there is no file 'nowhere.yaml'",
-        "biobench tasks list",
+        "nowhere.yaml: cannot be read: No such file or directory",
+        "check the path",
     ),
     ("run TINY --suite english", "unknown suite 'english'", "en"),
     (

@@ -53,7 +53,7 @@ def test_parhaf_is_read_from_its_two_tables_and_its_counts_are_told(tmp_path: Pa
     put_parhaf(tmp_path)
     task = load_task("parhaf_pseudo")
     data = load_data(task, tmp_path)
-    assert {name: len(part) for name, part in data.documents.items()} == {
+    assert {name: len(documents) for name, documents in data.documents.items()} == {
         "train": 17,
         "validation": 3,
         "test": 5,
@@ -125,9 +125,11 @@ def test_the_two_pxcorpus_tasks_draw_the_same_recordings(tmp_path: Path) -> None
         "".join(f"{text}\tmedical_prescription\n" for text in recordings), encoding="utf-8"
     )
     slots, intents = (load_data(load_task(f"pxcorpus_{name}"), tmp_path) for name in ("ner", "cls"))
-    texts = {name: [d.text for d in part] for name, part in slots.documents.items()}
-    assert texts == {name: [d.text for d in part] for name, part in intents.documents.items()}
-    assert {name: len(part) for name, part in texts.items()} == {
+    texts = {name: [d.text for d in documents] for name, documents in slots.documents.items()}
+    assert texts == {
+        name: [d.text for d in documents] for name, documents in intents.documents.items()
+    }
+    assert {name: len(documents) for name, documents in texts.items()} == {
         "train": 7,
         "validation": 1,
         "test": 2,

@@ -127,7 +127,7 @@ def test_wrong_hash_missing_file_and_missing_member(server, task_at, tmp_path):
     refused(
         task_at(f'{{url: "{url}", unpack: zip, subfolder: other}}'),
         data,
-        "nothing below 'other'",
+        "'other' is not in the archive",
         DataFormatError,
     )
     with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
@@ -302,7 +302,7 @@ def test_sparse_files_in_a_tar_are_refused(tmp_path, version):
         }
     with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
         archive.addfile(info, io.BytesIO(b"1\n0\n1\n".ljust(512, b"\0")))
-    with pytest.raises(DataFormatError, match="holds a sparse file"):
+    with pytest.raises(DataFormatError, match="sparse"):
         unpack(tmp_path / "a.tar", "tar", tmp_path / "out")
 
 

@@ -39,6 +39,15 @@ def load(name: str, data: Path) -> TaskData:
     return load_data(load_task(name), data)
 
 
+def sizes(data: TaskData) -> list[int]:
+    """Of train, validation and test."""
+    return [len(documents) for documents in data.documents.values()]
+
+
+def all_documents(data: TaskData) -> list[Document]:
+    return [document for split in data.documents.values() for document in split]
+
+
 @pytest.mark.parametrize("name", GENERATORS)
 def test_every_generator_gives_a_task_that_loads(name, tmp_path):
     GENERATORS[name](tmp_path)
@@ -65,12 +74,10 @@ def test_frasimed_codes_and_rule(tmp_path):
     data = load("cantemist", tmp_path)
     assert list(data.labels) == expected_top(written, 100)
     kept = {stem for stem, codes in written.items() if codes & set(data.labels)}
-    documents = [d for split in data.documents.values() for d in split]
-    assert {d.id for d in documents} == kept
-    for d in documents:
-        assert set(d.labels) == written[d.id] & set(data.labels)
-    n, sizes = len(kept), [len(data.documents[s]) for s in ("train", "validation", "test")]
-    assert sizes == [int(0.8 * n), int(0.1 * n), n - int(0.8 * n) - int(0.1 * n)]
+    labels = {d.id: set(d.labels) for d in all_documents(data)}
+    assert labels == {stem: written[stem] & set(data.labels) for stem in kept}
+    n = len(kept)
+    assert sizes(data) == [int(0.8 * n), int(0.1 * n), n - int(0.8 * n) - int(0.1 * n)]
 
 
 def test_fracco_table_keeps_cells_whole(tmp_path):
@@ -85,20 +92,18 @@ def test_meddialog_texts_and_labels(tmp_path):
     kept = meddialog(tmp_path)
     data = load("meddialog_fr", tmp_path)
     assert len(data.labels) == 22
-    assert sum(len(v) for v in data.documents.values()) == kept
-    with_answer = next(d for d in data.train if d.id == "hm1_1_q")
-    question, answer = with_answer.text.split("\n\n")
+    assert sizes(data) == [kept - 20, 10, 10]
+    texts = {d.id: d.text for d in data.train}
+    question, answer = texts["hm1_1_q"].split("\n\n")
     assert question.startswith("Question: J'ai une question 1")
     assert answer.startswith("Réponse: ")
-    alone = next(d for d in data.train if d.id == "hm4_1_q")
-    assert "Réponse" not in alone.text
-    assert [len(data.documents[s]) for s in ("validation", "test")] == [10, 10]
+    assert "Réponse" not in texts["hm4_1_q"]
 
 
 def test_diamed_drops_and_chapter_keys(tmp_path):
-    sizes = diamed(tmp_path)
+    written = diamed(tmp_path)
     data = load("diamed", tmp_path)
-    assert {s: len(v) for s, v in data.documents.items()} == sizes
+    assert {s: len(v) for s, v in data.documents.items()} == written
     assert data.gold_labels == ("A00-B99", "C00-D49", "I00-I99")
     assert not data.train[0].text.startswith(" ")
 
@@ -106,9 +111,9 @@ def test_diamed_drops_and_chapter_keys(tmp_path):
 def test_phenotype_joins_in_the_tables_order(tmp_path):
     rows = phenotype(tmp_path)
     data = load("phenotype", tmp_path)
-    documents = [d for split in data.documents.values() for d in split]
+    documents = all_documents(data)
     assert len(documents) == rows
-    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [56, 8, 16]
+    assert sizes(data) == [56, 8, 16]
     assert {d.id for d in documents} == {f"{1000 + i}-{k}" for i in range(40) for k in (1, 2)}
     assert all("\n" in d.text for d in documents)
     groups = {
@@ -122,17 +127,17 @@ def test_cos_snippets_split_vector_and_lost_mentions(tmp_path):
     snippets = cos(tmp_path)
     assert len(snippets) == 1008
     data = load("cos", tmp_path)
-    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [705, 151, 152]
+    assert sizes(data) == [705, 151, 152]
     assert [d.text for d in data.test[:2]] == [snippets[480], snippets[285]]
     d = data.train[0]
     assert surfaces(d) == [("opacity", "Attr"), ("left lobe", "Loc"), ("larger", "Cos")]
     # `large` of `larger-sized` holds no whole token; a snippet whose number is a multiple of 50 has
     # it.
-    numbers = {
-        s: [int(d.text.split()[1].rstrip(":")) for d in own] for s, own in data.documents.items()
-    }
-    wanted = {s: {"Val": sum(n % 50 == 0 for n in own)} for s, own in numbers.items()}
-    assert sum(own["Val"] for own in wanted.values()) > 15
+    wanted: dict[str, dict[str, int]] = {}
+    for split, documents in data.documents.items():
+        numbers = [int(document.text.split()[1].rstrip(":")) for document in documents]
+        wanted[split] = {"Val": sum(number % 50 == 0 for number in numbers)}
+    assert sum(lost["Val"] for lost in wanted.values()) > 15
     assert data.unexpressed == wanted
     assert {d.unexpressed for d in data.train} == {(), ("Val",)}
 
@@ -141,7 +146,7 @@ def test_the_release_of_jnlpba_with_repeated_abstracts(tmp_path):
     jnlpba_release(tmp_path)
     data = load("jnlpba", tmp_path)
     assert data.source == "release"
-    ids = {s: [d.id for d in own] for s, own in data.documents.items()}
+    ids = {s: [d.id for d in documents] for s, documents in data.documents.items()}
     assert ids["test"] == [
         *("test/21000001/1", "test/21000001/2", "test/21000002/1", "test/21000002/2"),
         *("test/21000001#2/1", "test/21000001#2/2", "test/90000014/1", "test/90000014/2"),
@@ -157,7 +162,7 @@ def test_the_release_of_jnlpba_with_repeated_abstracts(tmp_path):
         "train/90000007/1",
         "train/90000007/2",
     ]
-    assert [len(data.documents[s]) for s in ("train", "validation")] == [60, 400]
+    assert sizes(data)[:2] == [60, 400]
     assert len({d.group for d in data.validation}) == 200
     assert not {d.group for d in data.train} & {d.group for d in data.validation}
     assert {d.group for d in data.train} & {d.group for d in data.test} == {"90000014"}
@@ -170,7 +175,10 @@ def test_the_standoff_form_of_jnlpba(tmp_path):
     jnlpba_standoff(tmp_path)
     data = load("jnlpba", tmp_path)
     assert data.source == "standoff"
-    groups = {s: " ".join(dict.fromkeys(d.group for d in own)) for s, own in data.documents.items()}
+    groups = {
+        s: " ".join(dict.fromkeys(d.group for d in documents))
+        for s, documents in data.documents.items()
+    }
     assert groups == {
         "train": "9001 9002 9003 9004",
         "validation": "9005 9006",
@@ -189,16 +197,10 @@ def test_the_standoff_form_of_jnlpba(tmp_path):
 def test_deid_masks_split_vector_and_alignment(tmp_path):
     deid(tmp_path)
     data = load("deid", tmp_path)
-    assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [1703, 365, 366]
-    note = {d.id.split("-")[1]: d for split in data.documents.values() for d in split}
-    assert [int(d.id.split("-")[1]) - 1 for d in data.test[:6]] == [
-        1146,
-        471,
-        1813,
-        1790,
-        1014,
-        374,
-    ]
+    assert sizes(data) == [1703, 365, 366]
+    note = {d.id.split("-")[1]: d for d in all_documents(data)}
+    drawn = " ".join(d.id.split("-")[1] for d in data.test[:6])
+    assert drawn == "1147 472 1814 1791 1015 375", "the vector of the sheet, from 0"
     assert surfaces(note["1"]) == [("Smith", "name")]
     assert note["1"].text == "Seen by Dr. Smith , stable. Plan: rest"
     assert note["2"].spans == ()
@@ -207,9 +209,8 @@ def test_deid_masks_split_vector_and_alignment(tmp_path):
     assert note["4"].text == "call John Smith then rest"
     assert surfaces(note["4"]) == [("John", "name"), ("Smith", "name")]
     assert [s.label for n in "56" for s in note[n].spans] == ["phone_nb", "age"]
-    joined = load("deid_joined", tmp_path)
-    other = {d.id.split("-")[1]: d for split in joined.documents.values() for d in split}
-    assert surfaces(other["4"]) == [("John Smith", "name")]
+    joined = {d.id.split("-")[1]: d for d in all_documents(load("deid_joined", tmp_path))}
+    assert surfaces(joined["4"]) == [("John Smith", "name")]
 
 
 def test_deid_masks_side_by_side(tmp_path):
@@ -220,23 +221,19 @@ def test_deid_masks_side_by_side(tmp_path):
     ):
         path = tmp_path / "deid" / name
         path.write_text(path.read_text().replace(old, new))
-    reference = {d.id: d for split in load("deid", tmp_path).documents.values() for d in split}[
-        "1-4"
-    ]
+    (reference,) = (d for d in all_documents(load("deid", tmp_path)) if d.id == "1-4")
     # As the reference aligns it: the first mask swallows the rest, which then stands again as plain
     # text.
     assert reference.text == "call JohnSmith then rest then rest"
     assert reference.text[slice(*reference.spans[0][:2])] == "JohnSmith then rest"
-    joined = {d.id: d for split in load("deid_joined", tmp_path).documents.values() for d in split}[
-        "1-4"
-    ]
+    (joined,) = (d for d in all_documents(load("deid_joined", tmp_path)) if d.id == "1-4")
     assert joined.text == "call JohnSmith then rest"
 
 
 def test_chemprot_rows(tmp_path):
     rows = chemprot(tmp_path)
     data = load("chemprot", tmp_path)
-    assert sum(len(v) for v in data.documents.values()) == rows
+    assert sum(sizes(data)) == rows
     assert data.train[0].group == "1000"
     assert '"acts"' in data.train[0].text
     assert data.gold_labels == ("CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9", "false")
@@ -275,12 +272,12 @@ def test_three_shuffles_with_seed_4_give_the_known_orders(n, first, last, cuts, 
     splits = SplitShuffled(seed=4, shuffles=3, cuts=cuts)
     order = shuffled_order(n, splits)
     assert (order[:6], order[-3:]) == (first, last)
-    documents = [Document(str(i), str(i), "x", "" if len(cuts) == 2 else "train") for i in range(n)]
-    documents += [] if len(cuts) == 2 else [Document("t", "t", "x", "test")]
+    of_all = len(cuts) == 2
+    documents = [Document(str(i), str(i), "x", "" if of_all else "train") for i in range(n)]
+    if not of_all:
+        documents.append(Document("t", "t", "x", "test"))
     parts = assign_splits(documents, splits, None)
-    assert [len(parts[name]) for name in ("train", "validation", "test")][: len(sizes)] == list(
-        sizes
-    )
+    assert tuple(map(len, parts.values()))[: len(sizes)] == sizes
     train = [int(d.id) for d in parts["train"]]
     assert train == sorted(order[: sizes[0]]), "parts keep the order of the file"
 
@@ -365,22 +362,19 @@ def test_a_damaged_ddi_file_is_named(old, new, message, tmp_path):
 def test_deft_2020_opens_as_it_is_laid_out(tmp_path):
     (tmp_path / "deft2020").mkdir()
     for name, size in (("train", 572), ("test", 530)):
-        rows = []
+        rows = ""
         for i in range(-1, size):
-            targets = "".join(f'<cible num="{k}">Choix {k} de {i}</cible>' for k in (1, 2, 3))
-            rows.append(
-                f'<ensemble id="{i}" cible="{1 + i % 3}"><source>Phrase '
-                f"{i}</source>{targets}</ensemble>"
-            )
-        xml = f"<?xml version='1.0' encoding='utf-8'?><corpus>{''.join(rows)}</corpus>"
+            choices = "".join(f'<cible num="{k}">Choix {k} de {i}</cible>' for k in (1, 2, 3))
+            row = f"<source>Phrase {i}</source>{choices}"
+            rows += f'<ensemble id="{i}" cible="{1 + i % 3}">{row}</ensemble>'
+        xml = f"<?xml version='1.0' encoding='utf-8'?><corpus>{rows}</corpus>"
         (tmp_path / "deft2020" / f"t2-{name}.xml").write_text(xml, encoding="utf-8")
-    data = load_data(load_task("deft2020_t2"), tmp_path)
-    assert (len(data.train), len(data.validation), len(data.test)) == (460, 112, 530)
-    first = data.test[1]
-    assert [first.text[a:b] for a, b in first.pieces] == [
-        f"({k}) Choix {k} de 1" for k in (1, 2, 3)
-    ]
-    assert first.labels == ("2",)
+    data = load("deft2020_t2", tmp_path)
+    assert sizes(data) == [460, 112, 530]
+    pair = data.test[1]
+    choices = [pair.text[start:end] for start, end in pair.pieces]
+    assert choices == ["(1) Choix 1 de 1", "(2) Choix 2 de 1", "(3) Choix 3 de 1"]
+    assert pair.labels == ("2",)
 
 
 def test_cuts_must_rise(tmp_path):
@@ -388,53 +382,42 @@ def test_cuts_must_rise(tmp_path):
         load_task("mantra_emea", ["splits.cuts=[0.8, 0.7]"])
 
 
+UNIT = "douleur du genou, gauche et droit"
+MANTRA_XML = f"""<document id="u@"><unit id="u@"><text>{UNIT} @</text>
+<e offset="0" len="16" grp="DISO"/><e offset="0" len="16" grp="DISO"/>
+<e offset="11;18" len="5;6" grp="ANAT"/><e offset="18" len="15" grp="PHYS"/></unit></document>
+"""
+MANTRA_BRAT = """T0	C0000 0 16	douleur du genou
+#0	AnnotatorNotes T0	['C0000', 'x', 'DISO']
+T1	C0001 0 16	douleur du genou
+#1	AnnotatorNotes T1	['C0001', 'x', 'DISO']
+T2	C0002 11 16;18 24	genou gauche
+#2	AnnotatorNotes T2	['C0002', 'x', 'ANAT']
+T3	C0003 18 33	gauche et droit
+#3	AnnotatorNotes T3	['C0003', 'x', 'PHYS']
+T4	C0004 25 27	et
+#4	AnnotatorNotes T4	['C0004', 'x', '']
+"""
+
+
 def test_mantra_reads_the_same_units_from_both_forms(tmp_path):
     """Two concepts on one span, a mention in two pieces, one that shares a token with an earlier
     one, a broken note.
     """
-    text = "douleur du genou, gauche et droit"
-    mentions = [
-        ("0 16", "DISO"),
-        ("0 16", "DISO"),
-        ("11 16;18 24", "ANAT"),
-        ("18 33", "PHYS"),
-        ("25 27", ""),
-    ]
-    xml, parts = [], ("Mantra-GSC/French/EMEA_ec22-cui-best_man", "mantra_gsc")
-    folder = tmp_path / "brat" / "mantra_gsc" / parts[0]
+    folder = tmp_path / "brat" / "mantra_gsc" / "Mantra-GSC/French/EMEA_ec22-cui-best_man"
     folder.mkdir(parents=True)
     (tmp_path / "xml" / "mantra_gsc").mkdir(parents=True)
     for unit in range(10):
-        rows, entities = [], []
-        for n, (place, group) in enumerate(mentions):
-            pieces = [tuple(map(int, piece.split())) for piece in place.split(";")]
-            surface = " ".join(text[a:b] for a, b in pieces)
-            rows.append(
-                f"T{n}\tC000{n} {place}\t{surface}\n#{n}\tAnnotatorNotes T{n}\t['C000{n}', 'x', "
-                f"'{group}']\n"
-            )
-            offsets, sizes = (
-                ";".join(str(v) for v in vs)
-                for vs in zip(*[(a, b - a) for a, b in pieces], strict=True)
-            )
-            entities += [f'<e offset="{offsets}" len="{sizes}" grp="{group}"/>'] if group else []
-        (folder / f"u{unit}.txt").write_text(f"{text} {unit}\n", encoding="utf-8")
-        (folder / f"u{unit}.ann").write_text("".join(rows), encoding="utf-8")
-        xml.append(
-            f'<document id="u{unit}"><unit id="u{unit}"><text>{text} '
-            f"{unit}</text>{''.join(entities)}</unit></document>"
-        )
-    whole = f"<Corpus>{''.join(xml)}</Corpus>"
-    (tmp_path / "xml" / "mantra_gsc" / "EMEA_GSC_fr_man.xml").write_text(whole, encoding="utf-8")
-    one, two = (load_data(load_task("mantra_emea"), tmp_path / form) for form in ("xml", "brat"))
-    assert (one.source, two.source) == ("release", "brat")
-    first, second = one.test[0], two.test[0]
-    assert (first.text, first.tokens, first.tags, first.spans) == (
-        second.text,
-        second.tokens,
-        second.tags,
-        second.spans,
-    )
-    assert first.tags == ("B-DISO", "I-DISO", "I-DISO", "B-ANAT", "O", "O", "O")
-    assert first.unexpressed == second.unexpressed == ("ANAT", "PHYS")
-    assert second.id == f"{second.group}:1"
+        (folder / f"u{unit}.txt").write_text(f"{UNIT} {unit}\n", encoding="utf-8")
+        (folder / f"u{unit}.ann").write_text(MANTRA_BRAT, encoding="utf-8")
+    units = "".join(MANTRA_XML.replace("@", str(unit)) for unit in range(10))
+    corpus = tmp_path / "xml" / "mantra_gsc" / "EMEA_GSC_fr_man.xml"
+    corpus.write_text(f"<Corpus>{units}</Corpus>", encoding="utf-8")
+    xml, brat = (load_data(load_task("mantra_emea"), tmp_path / form) for form in ("xml", "brat"))
+    assert (xml.source, brat.source) == ("release", "brat")
+    for document in (xml.test[0], brat.test[0]):
+        assert document.text == xml.test[0].text
+        assert document.tokens == xml.test[0].tokens
+        assert document.tags == ("B-DISO", "I-DISO", "I-DISO", "B-ANAT", "O", "O", "O")
+        assert document.unexpressed == ("ANAT", "PHYS")
+    assert brat.test[0].id == f"{brat.test[0].group}:1"

@@ -95,22 +95,6 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path):
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [45, 5, 20]
 
 
-@pytest.mark.parametrize(
-    ("lines", "scheme"),
-    [
-        ("gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n", "IOBES"),
-        ("lung\tI-D\nis\tO\n\ngout\tI-D\n\n", "IOB1"),
-    ],
-)
-def test_the_scheme_of_token_files(lines, scheme, tmp_path):
-    (tmp_path / "tags").mkdir()
-    for name in ("train", "dev", "test"):
-        (tmp_path / "tags" / f"{name}.tsv").write_text(lines * 5, encoding="utf-8")
-    task = made(tmp_path / "tags")
-    assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
-    assert task.options["local"].scheme == scheme
-
-
 def test_brat_folders_that_number_their_files_anew(tmp_path):
     for name in ("train", "dev", "test"):
         brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
@@ -158,37 +142,6 @@ def test_data_that_nothing_reads_cleanly_is_refused_with_its_line_and_the_reader
     brat(tmp_path / "brat", "1", ann="T1\tD 3 7\tgout\n")
     with pytest.raises(DataFormatError, match=r"1\.ann:1: characters 3-7 are not 'gout'"):
         scaffold(tmp_path / "brat", "made")
-
-
-@pytest.mark.parametrize("field", ["spans", "label"])
-def test_json_lines_with_mentions(field, tmp_path):
-    mention = [7, 11, "D"] if field == "label" else {"start": 7, "end": 11, "label": "D"}
-    items: Rows = [{"id": i, "text": f"severe gout {i}", field: [mention]} for i in range(12)]
-    items[3][field] = []
-    task = made(write(tmp_path / "spans" / "all.jsonl", items))
-    assert (task.spec.type, task.spec.labels) == ("span_ner", ["D"])
-
-
-def test_tables_of_tokens_and_tags(tmp_path):
-    names = ["O", "B-D", "I-D"]
-    features = {"tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}}
-    table = pa.table(
-        {"id": ["1", "2"], "words": [["lung", "cancer"], ["well"]], "tags": [[1, 2], [0]]}
-    )
-    table = table.replace_schema_metadata(
-        {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
-    )
-    (tmp_path / "hub").mkdir()
-    for name in ("train", "validation", "test"):
-        pq.write_table(table, tmp_path / "hub" / f"{name}.parquet")
-        items = [
-            {"words": w, "tags": [names[t] for t in tags]}
-            for w, tags in ((["lung"], [1]), (["well"], [0]))
-        ]
-        write(tmp_path / "lines" / f"{name}.jsonl", items)
-    for folder, tags in (("hub", ("B-D", "I-D")), ("lines", ("B-D",))):
-        task = made(tmp_path / folder)
-        assert (task.spec.type, load_data(task, tmp_path).test[0].tags) == ("token_ner", tags)
 
 
 def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path):
@@ -297,11 +250,3 @@ def test_split_folders_that_are_merged_are_named(tmp_path):
         line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")
     ]
     assert "the folders dev, train are read as one" in remark
-
-
-def test_labels_of_a_shipped_task_are_noticed(tmp_path):
-    for name in ("train", "dev", "test"):
-        (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
-    assert any(
-        "the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected
-    )

@@ -32,8 +32,8 @@ NAMES = {
 def test_no_mention_stands_in_two_splits():
     data = load_data(load_task("demo_names"), None)
     mentions = {
-        split: {(d.text[s.start : s.end], s.label) for d in parts for s in d.spans}
-        for split, parts in data.documents.items()
+        split: {(d.text[s.start : s.end], s.label) for d in split_documents for s in d.spans}
+        for split, split_documents in data.documents.items()
     }
     assert len(mentions["train"]) > 20
     assert len(mentions["test"]) > 15
@@ -44,9 +44,9 @@ def test_no_mention_stands_in_two_splits():
 
 
 def test_the_label_is_the_kind_of_the_first_name():
-    for parts in load_data(load_task("demo_first"), None).documents.values():
-        assert parts
-        for document in parts:
+    for split_documents in load_data(load_task("demo_first"), None).documents.values():
+        assert split_documents
+        for document in split_documents:
             places = {
                 m.start(): kind
                 for name, kind in NAMES.items()
@@ -90,12 +90,12 @@ def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(
         monkeypatch.setenv("COLUMNS", width)
         print_results(str(tmp_path))
         say("word " * 60)
-        shown = capsys.readouterr().out
-        assert all(len(line) <= int(width) for line in shown.splitlines())
-        assert shown.count("toy-detour") == 1
-        assert 1 <= shown.count("\n* ") <= 3
-        assert "the pretraining text holds the test names" in shown
-        assert "has not been compared" not in shown
+        output = capsys.readouterr().out
+        assert all(len(line) <= int(width) for line in output.splitlines())
+        assert output.count("toy-detour") == 1
+        assert 1 <= output.count("\n* ") <= 3
+        assert "the pretraining text holds the test names" in output
+        assert "has not been compared" not in output
     (port,) = [
         p.default for p in get_command(app).commands["leaderboard"].params if p.name == "port"
     ]
@@ -119,9 +119,9 @@ def test_the_demo_shows_what_pretraining_brings(tmp_path):
         ]
         return subprocess.run(call, capture_output=True, text=True, check=True).stdout
 
-    shown = biobench("demo")
-    assert "Their ledgers: matched." in shown
-    assert "toy-detour scores higher than toy-mlm-twin." in " ".join(shown.split())
+    output = biobench("demo")
+    assert "Their ledgers: matched." in output
+    assert "toy-detour scores higher than toy-mlm-twin." in " ".join(output.split())
     report = json.loads(biobench("report", "--average", "macro", "--format", "json"))
     rows = {(r["model"], r["task"]): r["mean"] for r in report if r["metric"] == "macro_f1"}
     for task in ("demo_names", "demo_first"):

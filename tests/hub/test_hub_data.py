@@ -73,11 +73,9 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     )
     lines = {f"{s}.tsv": tsv(s) for s in SPLITS}
     hub.repository("datasets", "org/gated", lines, gated=True)
-    hub.repository("datasets", "org/wrong", lines)
     hub.repository("datasets", "org/bits", wanted)
     hub.account("inside", granted={"org/gated"})
     hub.fault("GET /datasets/org/texts/", "cut", 100)
-    hub.fault("GET .*org/wrong/.*/test.tsv", "body", body=b"short", times=-1)
     flipped = bytearray(table_of("train"))
     flipped[-9] ^= 1
     hub.fault(
@@ -96,22 +94,16 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
 
     pinned = at("texts", first)
     data = ("--data-dir", tmp_path / "data")
-    fetched, verified, moving, gated, wrong, bits, gone, absent, inside = command.several(
+    fetched, verified, moving, gated, bits, inside = command.several(
         ("data fetch", pinned, *data, "--json"),
         ("data verify", pinned, *data, "--json"),
         ("data fetch", at("texts", "main", id="moving"), *data, "--json"),
         ("data fetch", at("gated", "main", "tsv", ""), *data),
-        ("data fetch", at("wrong", "main", "tsv", ""), *data),
         ("data fetch", at("bits", "main"), *data),
-        ("data fetch", at("texts", "v9", id="gone"), *data),
-        ("data fetch", at("nothing", "main"), *data),
         ("token=inside", "data", "fetch", tmp_path / "gated.yaml", *data),
     )
-    assert [Path(f).name for f in fetched.json()[0]["files"]] == [
-        "test.parquet",
-        "train.parquet",
-        "validation.parquet",
-    ]
+    names = " ".join(Path(file).name for file in fetched.json()[0]["files"])
+    assert names == "test.parquet train.parquet validation.parquet"
     assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == table_of("train"), (
         "of the pinned commit"
     )
@@ -124,13 +116,9 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     assert not hub.requests("texts.py|README.md")
     assert "it is gated, and no token was sent" in refusal(gated)
     assert f"accept its terms at {hub.address}/datasets/org/gated" in gated.err
-    assert "Consistency check failed: file should be of size" in refusal(wrong)
     assert "train.parquet: its content is" in refusal(bits)
-    assert "it has no revision 'v9'" in refusal(gone)
-    assert "it does not exist, or is private" in refusal(absent)
     assert inside.status == 0, inside.err
-    for name in ("wrong/test.tsv", "bits/train.parquet", "gone"):
-        assert not (tmp_path / "data" / name).exists(), name
+    assert not (tmp_path / "data" / "bits" / "train.parquet").exists()
     # later, without the hub
     hub.forget()
     again, other = command.several(
@@ -170,10 +158,6 @@ def test_a_data_set_becomes_a_task_by_its_name(hub, command, tmp_path):
     assert f"configuration notes, commit {first}" in made.ok().out
     spec_text = (tmp_path / "made.yaml").read_text()
     assert f'hub: {{repo: "org/texts", config: notes, revision: "{first}"}}' in spec_text
-    for name in ("train", "test"):
-        (there,) = (tmp_path / "data").glob(f"*/{name}.parquet")
-        (again,) = (tmp_path / "again").glob(f"*/{name}.parquet")
-        assert there.read_bytes() == again.read_bytes()
     assert fetched.json()[0]["notes"] == []
     assert verified.json()[0]["counts"]["test"]["documents"] == 3
     assert "it has several configurations" in refusal(several)
@@ -206,10 +190,10 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command,
     (request,) = repository.requests
     assert (request.status, request.title) == ("open", "Submission: org/first")
     there = repository.commits[repository.refs["refs/pr/1"]]
-    files = {
-        p.relative_to(packed).as_posix(): p.read_bytes() for p in packed.rglob("*") if p.is_file()
-    }
-    assert {p: there.get(f"submitted/first/{p}") for p in files} == files
+    for path in packed.rglob("*"):
+        if path.is_file():
+            name = path.relative_to(packed).as_posix()
+            assert there[f"submitted/first/{name}"] == path.read_bytes()
     assert len(hub.requests("POST .*/commit/main")) == 1
     # its owner merges it; another pulls it, also after a cut; a second time nothing is downloaded
     repository.refs["main"] = repository.refs["refs/pr/1"]
@@ -217,12 +201,11 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command,
     hub.fault("GET /datasets/org/results/", "cut", 50)
     hub.fault("GET /api/datasets/org/results", "status", 503, body=b"0")
     pull = ("results", "pull", "hub:org/results", "--results-dir", tmp_path / "theirs", "--json")
-    first, second, none = command.several(pull, pull, ("results pull hub:org/none",))
+    first, second = command.several(pull, pull)
     assert [s["outcome"] for s in first.json()[0]["submissions"]] == ["new"]
     assert first.json()[0]["commit"] == repository.refs["main"]
     assert [s["outcome"] for s in second.json()[0]["submissions"]] == ["unchanged"]
     assert not hub.requests("load.py")
-    assert "hub dataset org/none: it does not exist, or is private" in refusal(none)
 
 
 def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
@@ -235,34 +218,26 @@ def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     bare = hub.repository("models", "org/bare", {"config.json": b"{}"})
     hub.account("writer", writes={"org/first", "org/bare"})
     export = ("export", "org/first", "--results-dir", tmp_path / "mine", "--push")
-    nobody, sent, file, whole, table, gone = command.several(
-        (*export, "org/first"),
+    sent, file, bare_card, table = command.several(
         ("token=writer", *export, "org/first"),
         ("token=writer", *export, "org/first", "--format eval-results --dataset org/bench"),
         ("token=writer", *export, "org/bare"),
         (*export, "org/first", "--format bibtex"),
-        ("token=writer", *export, "org/gone"),
     )
-    assert "hub model org/first: the hub wants a token" in refusal(nobody)
     assert sent.out == f"request: {hub.address}/org/first/discussions/1\n", sent.err
     assert [r.status for r in carded.requests] == ["open", "open"]
     readme = carded.commits[carded.refs["refs/pr/1"]]["README.md"].decode()
     head = yaml.safe_load(readme.split("---\n")[1])
-    assert (head["licence"], head["tags"], readme.split("---\n")[2].strip()) == (
-        "mit",
-        ["theirs"],
-        "# First",
-    )
-    metrics = [m["type"] for result in head["model-index"][0]["results"] for m in result["metrics"]]
-    assert metrics
-    assert set(metrics) == {"f1"}
+    assert (head["licence"], head["tags"]) == ("mit", ["theirs"])
+    assert readme.endswith("---\n# First\n")
+    results = head["model-index"][0]["results"]
+    assert {metric["type"] for result in results for metric in result["metrics"]} == {"f1"}
     assert file.status == 0, file.err
     rows = yaml.safe_load(carded.commits[carded.refs["refs/pr/2"]][".eval_results/biobench.yaml"])
     assert [row["dataset"]["task_id"] for row in rows] == ["demo_topic"]
-    assert whole.status == 0, whole.err
+    assert bare_card.status == 0, bare_card.err
     assert b"## Results with BioBench" in bare.commits[bare.refs["refs/pr/1"]]["README.md"]
     assert bare.commits[bare.refs["main"]] == {"config.json": b"{}"}, (
         "nothing changes before the owners merge"
     )
     assert "format 'bibtex' is nothing for a model's repository" in table.refusal()
-    assert "hub model org/gone: it does not exist" in refusal(gone)

@@ -5,20 +5,9 @@ import os
 
 from tests.helpers.hub_commands import refusal
 
-RUN = (
-    "--task",
-    "demo_topic",
-    "--limit",
-    "24",
-    "--set",
-    "training.epochs=1",
-    "--device",
-    "cpu",
-    "--seeds",
-    "1",
-)
+RUN = ("--task demo_topic --limit 24 --set training.epochs=1 --device cpu --seeds 1",)
 """A run of a second."""
-PLAN = ("--task", "demo_topic", "--dry-run")
+PLAN = ("--task demo_topic --dry-run",)
 """No run: the model is downloaded, and that is all."""
 
 CARD = b"---\nlicense: apache-2.0\n---\n# A model\n"

@@ -129,7 +129,7 @@ CASES = [
         "train: train.tsv",
         "training: train.tsv",
         9,
-        "'training' is not a split",
+        "source.files.training: input should be 'train'",
         "did you mean 'train'",
     ),
     ("unit: line", "unit: line\nseeds: 50-42", 13, "run backwards", "write 42-50, not 50-42"),

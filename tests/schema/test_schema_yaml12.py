@@ -125,7 +125,7 @@ def test_every_key_has_its_line(keys):
     ("text", "line", "words"),
     [
         ("a: {b: 1,\n b: 2}\n", 2, "duplicate key 'b'"),
-        ("a: &x 1\nb: *x\n", 1, "anchor or alias 'x'"),
+        ("a: &x 1\nb: *x\n", 1, "anchor 'x'"),
         ("a: !!python/object:os.system ls\n", 1, "is not allowed"),
         ("a: !!str 1\n", 1, "tag"),
         ("? [1, 2]\n: 3\n", 1, "a key must be a single text"),

@@ -133,9 +133,9 @@ def _extended(located: LocatedYaml, path: Path, depth: int) -> LocatedYaml:
             "extends",
         )
     try:
-        below(name, "extends")
+        below(name)
     except FieldError as error:
-        raise _fault(located, error.what, error.hint, "extends") from None
+        raise _fault(located, f"extends: {error.what}", error.hint, "extends") from None
     sibling = path.parent / f"{name.removesuffix('.yaml')}.yaml"
     try:
         parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)

@@ -106,31 +106,19 @@ def _by_sizes(size: Callable[[str], int]) -> Move:
     return move
 
 
-def _utf16_size(character: str) -> int:
-    return 2 if character > "\uffff" else 1
-
-
-def _utf8_size(character: str) -> int:
-    return len(character.encode("utf-8", "surrogatepass"))
-
-
-def _two_for_a_line_end(character: str) -> int:
-    return 2 if character == "\n" else 1
-
-
-def _none_for_a_carriage_return(character: str) -> int:
-    return 0 if character == "\r" else 1
-
-
 CAUSES: dict[str, Move] = {
     "ends are one short (they name the last character)": shifted(0, 1),
     "ends are one too far": shifted(0, -1),
     "starts are one too far (they count from 1)": shifted(-1, 0),
     "starts are one short": shifted(1, 0),
-    "offsets fit as UTF-16 units": _by_sizes(_utf16_size),
-    "offsets fit as UTF-8 bytes": _by_sizes(_utf8_size),
-    "offsets fit where a line end counts as two characters": _by_sizes(_two_for_a_line_end),
-    "offsets fit where CR LF counts as one": _by_sizes(_none_for_a_carriage_return),
+    "offsets fit as UTF-16 units": _by_sizes(lambda sign: 1 + (sign > "\uffff")),
+    "offsets fit as UTF-8 bytes": _by_sizes(
+        lambda sign: len(sign.encode("utf-8", "surrogatepass"))
+    ),
+    "offsets fit where a line end counts as two characters": _by_sizes(
+        lambda sign: 1 + (sign == "\n")
+    ),
+    "offsets fit where CR LF counts as one": _by_sizes(lambda sign: int(sign != "\r")),
     "offsets fit one character further": shifted(1, 1),
     "offsets fit one character before (a byte order mark, or they count from 1)": shifted(-1, -1),
 }
@@ -168,12 +156,11 @@ def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """The documents that fit better so are moved."""
     located: list[tuple[str, Place | None]] = []
     for document in documents:
-        as_annotated = annotated([document])
-        as_meant = moved([document], move)
-        better = as_meant.mentions and as_meant.bad < as_annotated.bad
+        better = moved([document], move)
+        fits = better.mentions and better.bad < annotated([document]).bad
+        chosen = move if fits else shifted(0, 0)
         for span in set(document.spans):
-            location = (span.start, span.end)
-            located.append((document.text, move(document.text, location) if better else location))
+            located.append((document.text, chosen(document.text, span[:2])))
     return share_of(located)
 
 
@@ -183,14 +170,12 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        moved_pieces = [move(text, piece) for piece in pieces]
-        inside = [p for p in moved_pieces if p is not None and 0 <= p[0] <= p[1] <= len(text)]
-        surfaces = [text[start:end] for start, end in inside]
-        trimmed = all(piece == piece.strip() for piece in surfaces)
-        if (
-            len(surfaces) == len(pieces)
-            and trimmed
-            and "".join("".join(surfaces).split()) == wanted
-        ):
+        surfaces: list[str] = []
+        for piece in pieces:
+            moved_piece = move(text, piece)
+            if moved_piece is not None and 0 <= moved_piece[0] <= moved_piece[1] <= len(text):
+                surfaces.append(text[slice(*moved_piece)])
+        trimmed = len(surfaces) == len(pieces) and all(part == part.strip() for part in surfaces)
+        if trimmed and "".join("".join(surfaces).split()) == wanted:
             return words
     return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from biobench.data.checks import edges
 from biobench.data.checks.similar import near, normalised, same
 from biobench.data.counts import label_occurrences
 from biobench.schema.document import Document
-from biobench.schema.kind import is_numeric, traits_of
+from biobench.schema.kind import KINDS
 from biobench.schema.task import SPLITS, TaskSpec
 
 Splits = Mapping[str, Sequence[Document]]
@@ -27,9 +27,9 @@ class Finding:
     known: int
     """The number that the spec's `findings` already knows of."""
     what: str
-    examples: list[str] = field(default_factory=list)
+    examples: list[str]
     """Ids, labels or places, never text."""
-    of_the_corpus: bool = True
+    of_the_corpus: bool
     """How the corpus is, rather than how it is read or annotated."""
 
     @property
@@ -73,13 +73,20 @@ def audit_gold(
     Tasks that ask for a number have no labels that could lack a document, and concepts without a
     query are no mistake.
     """
+    traits = KINDS[spec.type]
     read = [*_remarked(documents)]
     if spec.is_ner:
         read += [*_dropped(documents), *_edges(documents)]
-    if is_numeric(spec.type) or traits_of(spec.type).ranked:
+    if traits.numeric or traits.ranked:
         return _findings(read, known, of_the_corpus=False)
-    read += [*_alike(labels), *_untrained(documents, labels)]
-    result = _findings(_unsupported(documents, labels), known)
+    tested, trained = (set(label_occurrences(documents[name])) for name in ("test", "train"))
+    lacking = [label for label in labels if label not in tested]
+    untrained = [label for label in labels if label in tested - trained]
+    read += [
+        *_alike(labels),
+        ("unsupported.train", untrained, "labels with gold in test and none in train"),
+    ]
+    result = _findings([("unsupported.test", lacking, "labels without gold in test")], known)
     return [*result, *_findings(read, known, of_the_corpus=False)]
 
 
@@ -125,21 +132,6 @@ def _repeats(documents: Splits) -> Iterator[Cases]:
         first_ids: dict[str, str] = {}
         repeats = [d.id for d in documents[name] if first_ids.setdefault(d.reading, d.id) != d.id]
         yield f"twice.{name}", repeats, f"{name} texts that repeat another"
-    for name in SPLITS:
-        empty = [d.id for d in documents[name] if not d.text.strip()]
-        yield f"empty.{name}", empty, f"{name} documents without text"
-
-
-def _unsupported(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
-    gold = set(label_occurrences(documents["test"]))
-    yield "unsupported.test", [x for x in labels if x not in gold], "labels without gold in test"
-
-
-def _untrained(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
-    tested = set(label_occurrences(documents["test"]))
-    trained = set(label_occurrences(documents["train"]))
-    lacking = [label for label in labels if label in tested and label not in trained]
-    yield "unsupported.train", lacking, "labels with gold in test and none in train"
 
 
 def _dropped(documents: Splits) -> Iterator[Cases]:
@@ -148,12 +140,9 @@ def _dropped(documents: Splits) -> Iterator[Cases]:
         dropped = [
             d.id for d in documents[name] for remark in d.remarks if remark.finding == "dropped"
         ]
-        spans = sum(len(d.spans) for d in documents[name])
-        words = (
-            f"of {len(dropped) + spans} mentions in {name} begin with I-, which `decode: strict` "
-            f"drops"
-        )
-        if len(dropped) > spans:
+        mentions = len(dropped) + sum(len(d.spans) for d in documents[name])
+        words = f"of {mentions} mentions in {name} begin with I-, which `decode: strict` drops"
+        if 2 * len(dropped) > mentions:
             words += "; is `reader.scheme` IOB1?"
         else:
             words += "; `reader.decode: lenient` keeps them"
@@ -167,12 +156,13 @@ def _edges(documents: Splits) -> Iterator[Cases]:
         inside, on_blank = edges.unreachable(document)
         cut += [document.id] * len(inside)
         blank += [document.id] * len(on_blank)
-    mentions = sum(len(d.spans) for d in every)
+    if not (cut or blank):
+        return
     words = (
-        f"of {mentions} mentions have edges that no model predicts: {len(cut)} begin or end inside "
-        f"a word, {len(blank)} with white space"
+        f"of {sum(len(d.spans) for d in every)} mentions have edges that no model predicts: "
+        f"{len(cut)} begin or end inside a word, {len(blank)} with white space"
     )
-    meant = edges.cause(every) if cut or blank else None
+    meant = edges.cause(every)
     if meant is not None:
         words += f"; {meant}"
     yield "edges", [*cut, *blank], words
@@ -202,10 +192,12 @@ def looks_like(label: str) -> str:
     """What an eye sees of a label: without case, blanks, kinds of dashes, and how accents are
     encoded.
     """
-    text = unicodedata.normalize("NFKC", label.translate(_TWINS))
-    seen = ["-" if unicodedata.category(c) == "Pd" else c for c in text]
-    visible = [c for c in seen if unicodedata.category(c) != "Cf"]
-    return normalised("".join(visible).casefold())
+    seen = ""
+    for sign in unicodedata.normalize("NFKC", label.translate(_TWINS)):
+        category = unicodedata.category(sign)
+        if category != "Cf":
+            seen += "-" if category == "Pd" else sign
+    return normalised(seen.casefold())
 
 
 def _alike(labels: Sequence[str]) -> Iterator[Cases]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -35,6 +36,9 @@ class OpenSpec:
     labels: None = None
 
 
+_UNREAD = ReaderOptions(format="sniffed")
+
+
 @dataclass(frozen=True, slots=True)
 class DataFiles:
     """The files of each split, or of `all`."""
@@ -46,13 +50,15 @@ class DataFiles:
         """Every file, in the order of the splits."""
         return [path for paths in self.files.values() for path in paths]
 
-    def request(self, options: ReaderOptions, spec: OpenSpec) -> Request[Any]:
+    def request(
+        self, options: ReaderOptions = _UNREAD, spec: OpenSpec = OpenSpec()
+    ) -> Request[Any]:
         """What a reader gets that reads the corpus with these options."""
         return Request(options, self.files, cast(TaskSpec, spec), any_label=True)
 
     def places(self) -> list[FileLine]:
         """The beginning of each file."""
-        return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
+        return list(self.request().places())
 
 
 @dataclass(slots=True)
@@ -75,6 +81,13 @@ class Proposal:
     def unused(self) -> list[str]:
         """Columns that the reader does not read."""
         return [name for name in self.columns if self.read and name not in self.read]
+
+
+def common_width(rows: Iterable[Sized]) -> tuple[int, float]:
+    """(how many cells most of the rows have, the share of the rows that have them)."""
+    widths = Counter(map(len, rows))
+    width, number = widths.most_common(1)[0] if widths else (0, 0)
+    return width, number / max(1, widths.total())
 
 
 Detector = Callable[[DataFiles, Wanted], list[Proposal]]

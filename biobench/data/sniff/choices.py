@@ -27,16 +27,11 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
                 "options": options,
                 "right": right,
             }
+            read = [question, options, right]
             if "id" in table.filled:
                 reader["id"] = "id"
-            return [
-                Proposal(
-                    "multiple_choice",
-                    reader,
-                    columns=table.columns,
-                    read=[name for name in reader.values() if name in table.columns],
-                )
-            ]
+                read.append("id")
+            return [Proposal("multiple_choice", reader, columns=table.columns, read=read)]
     return []
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from biobench.data.readers.base import FileLine
-from biobench.data.readers.files import DataRow, Separator, delimited
-from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
+from biobench.data.readers.files import DataRow, Separator, delimited, read_lines
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width
 from biobench.data.sniff.labelled import LABEL, labelled_rows
 from biobench.data.sniff.table import Table
 from biobench.errors import DataFormatError
@@ -39,13 +38,13 @@ class _File:
             return [str(number) for number in range(len(self.first))]
         return self.first
 
-    def data_rows(self, columns: Collection[str]) -> list[DataRow]:
+    def data_rows(self, columns: Iterable[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
+        numbers = {name: number for number, name in enumerate(self.columns)}
         rows: list[DataRow] = []
-        for number, (location, cells) in enumerate(self.rows):
-            named = zip(self.columns, cells, strict=True)
-            values = {name: cell for name, cell in named if name in columns}
-            rows.append(DataRow(location, values, str(number), "row"))
+        for row, (location, cells) in enumerate(self.rows):
+            values = {name: cells[numbers[name]] for name in columns}
+            rows.append(DataRow(location, values, str(row), "row"))
         return rows
 
 
@@ -78,28 +77,22 @@ def _separator(location: FileLine) -> Separator | None:
     shares: dict[Separator, float] = {}
     names: tuple[Separator, ...] = ("tab", "semicolon", "comma")
     for name in names:
-        widths = Counter(len(cells) for _, cells in delimited(location, name, strict=False))
-        width, number = widths.most_common(1)[0] if widths else (0, 0)
-        if width >= 2 and widths.total() >= 3 and number >= _MOST * widths.total():
-            shares[name] = number / widths.total()
+        rows = [cells for _, cells in delimited(location, name, strict=False)]
+        width, share = common_width(rows)
+        if width >= 2 and len(rows) >= 3 and share >= _MOST:
+            shares[name] = share
     return max(shares, key=lambda name: shares[name], default=None)
 
 
 def _has_quotes(starts: list[FileLine]) -> bool:
-    return any(
-        '"' in cell
-        for location in starts
-        for _, cells in delimited(location, "tab", quoting="none", strict=False)
-        for cell in cells
-    )
+    return any('"' in line for location in starts for _, line in read_lines(location.path))
 
 
 def _unclosed(starts: list[FileLine], separator: Separator) -> bool:
     """Whether the reader meets the end of a file inside a quoted field."""
     for location in starts:
         try:
-            for _ in delimited(location, separator):
-                pass
+            list(delimited(location, separator))
         except DataFormatError as error:
             if "unexpected end of data" in error.what:
                 return True
@@ -119,7 +112,7 @@ def _proposed(
     if shared is None:
         return _each_its_own(files, reader, wanted, seen)
     rows = [row for file in files for row in file.data_rows(shared)]
-    table = Table(reader, rows, numbered=files[0].numbered, seen=seen)
+    table = Table(starts[0], reader, rows, numbered=files[0].numbered, seen=seen)
     return labelled_rows(table, wanted)
 
 
@@ -128,12 +121,10 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
     A file may lack a column that the others have, as long as they share one that is called a label.
     """
-    file_read = files[0]
-    if any(
-        (file.header, file.numbered) != (file_read.header, file_read.numbered) for file in files
-    ):
+    if len({(file.header, file.numbered) for file in files}) > 1:
         return None
-    shared = [name for name in file_read.columns if all(name in file.columns for file in files)]
+    common = set.intersection(*(set(file.columns) for file in files))
+    shared = [name for name in files[0].columns if name in common]
     same_columns = all(len(file.columns) == len(shared) for file in files)
     labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
     return shared if same_columns or labelled else None
@@ -147,7 +138,8 @@ def _each_its_own(
     proposals: list[Proposal] = []
     for file in files:
         rows = file.data_rows(file.columns)
-        table = Table(reader | {"header": file.header}, rows, numbered=file.numbered, seen=seen)
+        headed = reader | {"header": file.header}
+        table = Table(file.location, headed, rows, numbered=file.numbered, seen=seen)
         proposals += labelled_rows(table, wanted)
         layout = {key: proposals[-1].reader[key] for key in ("header", "columns")}
         layouts.setdefault(file.location.split, layout)
@@ -164,7 +156,7 @@ def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     every = list(delimited(location, separator, quoting=quoting, strict=False))
     if not every:
         return _File(location, header=False, first=[], rows=[])
-    width, _ = Counter(len(cells) for _, cells in every).most_common(1)[0]
+    width, _ = common_width(cells for _, cells in every)
     rows = [(at, cells) for at, cells in every if len(cells) == width]
     first = rows[0][1]
     if any(LABEL.fullmatch(cell) for cell in first):

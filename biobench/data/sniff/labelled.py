@@ -7,15 +7,13 @@ label.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from biobench.data.readers.files import items_of, missing
+from biobench.data.readers.files import DataRow, items_of, missing
 from biobench.data.sniff.base import Options, Proposal, Wanted
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import spelling_of
@@ -43,6 +41,10 @@ _PAIRS = (
 )
 """Names of columns that hold two texts to be read together, the first before the second."""
 _MOST_LABELS = 200
+_LABELS_ARE = (
+    "a label is a text, a whole number, or a list of them; name the labels that are 1 in a vector, "
+    "and part those of a text by a sign (--separator)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +72,26 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     text = texts.text
     labels = _label_columns(table, wanted, texts)
     if text is None or not labels:
-        raise _nothing(table)
+        hint = (
+            f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label "
+            f"is a class, no number"
+        )
+        raise table.start.bad("has no text field with a label field", hint)
     label = _chosen(table, labels, wanted)
     _check_documents(table, text, label)
     group = wanted.group or _group(table, (*texts, label.column))
     fields = {"text": text, "label": label.column, "group": group, "first": texts.first}
     used = {role: column for role, column in fields.items() if column is not None}
-    several = label.separator is not None or _several(table.filled[label.column])
+    cells = table.filled[label.column]
+    several = any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
     proposal = Proposal(
-        "multi_label" if several else "single_label",
+        "multi_label" if several or label.separator is not None else "single_label",
         _reader(table, used, label),
         columns=table.columns,
         read=list(used.values()),
         seen=[*table.seen, *table.named_differently(label.column)],
     )
-    empty = sum(_lacks(row.values, text, label.column) for row in table.rows)
+    empty = sum(_lacks(row, text) or missing(row.values.get(label.column)) for row in table.rows)
     if not empty or table.reader["format"] != "json":
         return [proposal]
     seen = f"rows: {empty} of {len(table.rows)} have no text or no label and are left out"
@@ -92,29 +99,17 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     return [proposal, replace(proposal, reader=dropping, seen=[*proposal.seen, seen])]
 
 
-def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
-    """Whether a row has no text or no label."""
-    blank = isinstance(values.get(text), str) and not values[text].strip()
-    return blank or missing(values.get(text)) or missing(values.get(label))
-
-
 def _check_named(table: Table, wanted: Wanted) -> None:
     for name in (wanted.text, wanted.label, wanted.group):
         if name is not None and name not in table.filled:
-            raise _refused(table, f"has no column '{name}'", suggest(name, list(table.filled)))
+            hint = suggest(name, list(table.filled))
+            raise table.start.bad(f"has no column '{name}'", hint)
 
 
-def _nothing(table: Table) -> DataFormatError:
-    hint = (
-        f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label is a "
-        f"class, no number"
-    )
-    return _refused(table, "has no text field with a label field", hint)
-
-
-def _refused(table: Table, message: str, hint: str) -> DataFormatError:
-    path = table.rows[0].location.path if table.rows else None
-    return DataFormatError(message, hint=hint, file=path, line=1)
+def _lacks(row: DataRow, column: str) -> bool:
+    """Whether a row has no text there."""
+    value = row.values.get(column)
+    return missing(value) or (isinstance(value, str) and not value.strip())
 
 
 def _texts(table: Table, wanted: Wanted) -> _Texts:
@@ -122,16 +117,14 @@ def _texts(table: Table, wanted: Wanted) -> _Texts:
     readable = list(table.texts)
     if table.reader["format"] == "json":
         # The reader joins a list of texts.
-        readable += [name for name, lists in table.lists.items() if _are_texts(lists)]
+        for name, lists in table.lists.items():
+            if all(isinstance(item, str) for items in lists for item in items):
+                readable.append(name)
     spelled = {name.casefold(): name for name in readable}
-    for a, b in _PAIRS:
-        if a in spelled and b in spelled and wanted.text in (None, spelled[b]):
-            return _Texts(spelled[a], spelled[b])
-    return _Texts(None, table.longest_text if wanted.text is None else wanted.text)
-
-
-def _are_texts(lists: list[list[Any]]) -> bool:
-    return all(isinstance(item, str) for items in lists for item in items)
+    for before, after in _PAIRS:
+        if before in spelled and after in spelled and wanted.text in (None, spelled[after]):
+            return _Texts(spelled[before], spelled[after])
+    return _Texts(None, wanted.text or table.longest_text)
 
 
 def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
@@ -141,10 +134,10 @@ def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     labels: list[_Label] = []
     refused: list[DataFormatError] = []
     most_labels = max(2, min(_MOST_LABELS, len(table.rows) // 2))
-    for column, cells in _label_candidates(table, texts):
-        fault = _fault(table, column, cells)
+    for column in _label_candidates(table, texts):
+        fault = _fault(table, column)
         if fault is None:
-            label = _label(table, wanted, column, cells)
+            label = _label(table, wanted, column)
             if column == wanted.label or 2 <= len(label.values) <= most_labels:
                 labels.append(label)
         elif column == wanted.label or LABEL.fullmatch(column):
@@ -155,81 +148,49 @@ def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     return labels
 
 
-def _label_candidates(table: Table, texts: _Texts) -> list[tuple[str, list[Any]]]:
-    """Columns with their values, without the texts and what says something of their parts."""
-    sizes = None if texts.text is None else _sizes(table.filled[texts.text])
-    candidates: list[tuple[str, list[Any]]] = []
-    for column, cells in table.filled.items():
-        of_parts = sizes is not None and _sizes(cells) == sizes
+def _label_candidates(table: Table, texts: _Texts) -> list[str]:
+    """Columns without the texts, and without what says something of the parts of a text."""
+    sizes = {name: [len(items) for items in lists] for name, lists in table.lists.items()}
+    parts = sizes.get(texts.text or "")
+    candidates: list[str] = []
+    for column in table.filled:
+        of_parts = parts is not None and sizes.get(column) == parts
         if column not in texts and not of_parts:
-            candidates.append((column, cells))
+            candidates.append(column)
     return candidates
 
 
-def _sizes(cells: list[Any]) -> list[int] | None:
-    """How many parts each has, where all are lists."""
-    if not all(isinstance(cell, list) for cell in cells):
-        return None
-    return [len(cell) for cell in cells]
-
-
-def _fault(table: Table, column: str, cells: list[Any]) -> DataFormatError | None:
+def _fault(table: Table, column: str) -> DataFormatError | None:
     """Why the column's values are no labels, with the line of the first that is none."""
-    for cell in cells:
-        problem = _no_label(cell)
-        if problem is not None:
-            message, hint = problem
-            row = table.row_with(column, cell)
-            return row.bad(f"a label is {message} (column '{column}')", hint, str(cell))
+    for cell in table.filled[column]:
+        if not _is_label(cell):
+            message = f"is no label (column '{column}'): {{}}"
+            return table.row_with(column, cell).bad(message, _LABELS_ARE, str(cell))
     return None
 
 
-def _no_label(cell: Any) -> tuple[str, str] | None:
-    """(what a cell is that holds no label, the hint); None where it holds labels."""
+def _is_label(cell: Any) -> bool:
+    """Whether a cell holds a label, or several."""
     items = items_of(cell)
-    numbers = [item for item in items if isinstance(item, (int, float))]
-    if len(set(numbers)) < len(numbers):
-        hint = "write the names of the labels that are 1, as a list of texts"
-        return "a vector of numbers (multi-hot): {}", hint
-    hint = "labels are texts, whole numbers, or lists of them"
-    if any(isinstance(item, dict) for item in items):
-        return "an object: {}", hint
-    if any(isinstance(item, list) for item in items):
-        return "a list inside a list: {}", hint
-    if any(isinstance(number, float) and not missing(number) for number in numbers):
-        return "the number {}", hint
-    if isinstance(cell, str) and _is_written_list(cell):
-        hint = "write the labels of a cell with a sign between them, and name it by --separator"
-        return "a list or an object written as text: {}", hint
-    return None
-
-
-def _is_written_list(cell: str) -> bool:
-    """Whether the cell is a list or an object as Python or JSON write it."""
-    text = cell.strip()
-    if text[:1] + text[-1:] not in ("[]", "{}"):
+    if any(isinstance(item, (dict, list)) for item in items):
         return False
-    if re.fullmatch(r"\[[\d\s.]*\]", text):  # as numpy writes a vector
-        return True
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return False
-    return True
+    numbers = [item for item in items if isinstance(item, (int, float)) and not missing(item)]
+    is_vector = len(set(numbers)) < len(numbers)
+    text = cell.strip() if isinstance(cell, str) else ""
+    is_written_list = text[:1] + text[-1:] in ("[]", "{}")
+    has_fractions = any(isinstance(number, float) for number in numbers)
+    return not (is_vector or is_written_list or has_fractions)
 
 
-def _label(table: Table, wanted: Wanted, column: str, cells: list[Any]) -> _Label:
-    items = [item for cell in cells for item in items_of(cell)]
+def _label(table: Table, wanted: Wanted, column: str) -> _Label:
+    items = [item for cell in table.filled[column] for item in items_of(cell)]
     values = [str(item).strip() for item in items if not missing(item)]
     separator = wanted.separator if wanted.label in (None, column) else None
-    if separator is None and wanted.separator is None and column in table.texts:
+    if wanted.separator is None and column in table.texts:
         separator = _separator(values)
-    if separator is None:
-        return _Label(column, None, frozenset(values) - {""})
-    labels = {label.strip() for value in values for label in value.split(separator)}
+    labels = set(values)
+    if separator is not None:
+        labels = {label.strip() for value in values for label in value.split(separator)}
     return _Label(column, separator, frozenset(labels) - {""})
 
 
@@ -285,10 +246,6 @@ def _group(table: Table, taken: tuple[str | None, ...]) -> str | None:
         if name not in taken and _GROUP.fullmatch(name) and 1 < distinct < len(values):
             return name
     return None
-
-
-def _several(cells: Sequence[Any]) -> bool:
-    return any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
 
 
 def _reader(table: Table, fields: dict[str, str], label: _Label) -> Options:

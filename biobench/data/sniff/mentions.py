@@ -11,31 +11,22 @@ from biobench.data.sniff.table import Table
 _START = ("start", "start_offset", "begin", "from", "start_char", "startOffset", "offset_start")
 _END = ("end", "end_offset", "stop", "to", "end_char", "endOffset", "offset_end")
 _LABEL = ("label", "labels", "type", "tag", "entity", "entity_type", "category", "class")
+_TEXT = (str, list)
 _MOST = 0.9
 """Share of the mentions that must have one shape; the reader names the others."""
 
 
 def mention_lists(table: Table, wanted: Wanted) -> list[Proposal]:
     """A field of mentions beside the longest text."""
-    longest = table.longest_text
-    if table.reader["format"] not in ("json", "parquet") or longest is None:
-        return []
-    text = wanted.text or longest
+    text = wanted.text or table.longest_text or ""
     for name, lists in table.lists.items():
-        mentions = [mention for mentions in lists for mention in mentions]
-        fields = _fields(mentions)
-        if fields is not None:
-            layout = {"layout": table.reader.get("layout", "table")}
-            reader = {"format": "json_spans", **layout, "text": text, "spans": name, **fields}
-            return [
-                Proposal(
-                    "span_ner",
-                    reader,
-                    unit="document",
-                    columns=table.columns,
-                    read=[text, name],
-                )
-            ]
+        fields = _fields([mention for mentions in lists for mention in mentions])
+        if text in table.texts and fields is not None:
+            layout = table.reader.get("layout", "table")
+            reader = {"format": "json_spans", "layout": layout, "text": text, "spans": name}
+            proposal = Proposal("span_ner", reader | fields, unit="document")
+            proposal.columns, proposal.read = table.columns, [text, name]
+            return [proposal]
     return []
 
 
@@ -43,19 +34,19 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
     """What the mentions call start, end and label, where the reader has another default; None where
     they are no mentions.
     """
-    triples = [mention for mention in mentions if _is_triple(mention)]
-    if mentions and len(triples) >= _MOST * len(mentions):
+    if mentions and sum(map(_is_triple, mentions)) >= _MOST * len(mentions):
         return {}
     objects = [mention for mention in mentions if isinstance(mention, dict)]
     if not objects or len(objects) < _MOST * len(mentions):
         return None
-    start = _named(objects, _START, int)
-    end = _named(objects, _END, int)
-    label = _named(objects, _LABEL, (str, list))
-    if start is None or end is None or label is None:
-        return None
-    names = {"start": start, "end": end, "label": label}
-    return {role: name for role, name in names.items() if role != name}
+    fields: dict[str, str] = {}
+    for role, names, kind in (("start", _START, int), ("end", _END, int), ("label", _LABEL, _TEXT)):
+        name = _named(objects, names, kind)
+        if name is None:
+            return None
+        if name != role:
+            fields[role] = name
+    return fields
 
 
 def _is_triple(mention: Any) -> bool:

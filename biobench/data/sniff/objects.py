@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from biobench.data.readers.base import FileLine, ReaderOptions
+from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import Layout, json_rows, read_text
 from biobench.data.readers.tables import class_names, is_table, table_rows
-from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 from biobench.data.sniff.choices import questions
 from biobench.data.sniff.labelled import labelled_rows
 from biobench.data.sniff.mentions import mention_lists
@@ -29,20 +29,20 @@ def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         table_name = starts[are_tables.index(True)].path.name
         hint = "bring all splits into one format, or give one data file"
         raise no_table.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
-    request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
     names = {location.path: class_names(location.path) for location in starts}
-    table = Table({"format": "parquet"}, list(table_rows(request)), names)
+    table = Table(starts[0], {"format": "parquet"}, list(table_rows(corpus.request())), names)
     return _first_shape(table, wanted)
 
 
 def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """JSON Lines, a list of objects, or an object of objects by their ids."""
-    layout = _layout(corpus.places()[0])
+    start = corpus.places()[0]
+    layout = _layout(start)
     if layout is None:
         return []
-    request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    rows = list(json_rows(request, layout))
-    return _first_shape(Table({"format": "json", "layout": layout}, rows), wanted)
+    rows = list(json_rows(corpus.request(), layout))
+    table = Table(start, {"format": "json", "layout": layout}, rows)
+    return _first_shape(table, wanted)
 
 
 def _layout(location: FileLine) -> Layout | None:
@@ -68,19 +68,15 @@ def _layout(location: FileLine) -> Layout | None:
 
 def _check_keyed(location: FileLine, content: dict[str, Any]) -> None:
     """Refuse an object that holds no objects by their ids, but columns or something else."""
-    if not content or not all(isinstance(value, dict) for value in content.values()):
-        lists = [name for name, value in content.items() if isinstance(value, list) and value]
-        hint = "write one object a line, or a list of objects"
-        if lists:
-            hint += f"; the list that it has under '{lists[0]}' may be the data"
+    if not content or any(_is_no_object(value) for value in content.values()):
+        hint = "write one object a line, as `to_json(orient='records', lines=True)` does"
         raise location.bad("is one JSON object that holds no objects by their ids", hint)
-    if all(_is_column(value) for value in content.values()):
-        hint = "write one object a row: `to_json(orient='records', lines=True)`"
-        raise location.bad("is a JSON object of columns", hint)
 
 
-def _is_column(value: dict[str, Any]) -> bool:
-    """Whether the keys are the numbers of rows, as pandas writes a column."""
+def _is_no_object(value: Any) -> bool:
+    """Whether it is none, or its keys are the numbers of rows, as pandas writes a column."""
+    if not isinstance(value, dict):
+        return True
     return list(value) == [str(number) for number in range(len(value))]
 
 

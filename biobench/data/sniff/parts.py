@@ -27,6 +27,10 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """Of a name: `CDR_TrainingSet` is CDR, Training and Set."""
 
 
+Names = dict[str, str | list[str]]
+"""Split to its files as a spec names them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """folder: of the task. corpus: its files by split. names: as the spec names them. unused: files
@@ -35,7 +39,7 @@ class Parts:
 
     folder: Path
     corpus: DataFiles
-    names: dict[str, str | list[str]]
+    names: Names
     folds: int = 0
     """How many numbered folders hold the same files, each a split of the corpus."""
     unused: tuple[str, ...] = ()
@@ -52,8 +56,12 @@ def find_parts(path: Path) -> Parts:
         path = path.parent
     if not path.is_dir():
         return _of_file(path)
-    files = _data_files(path)
-    by_ending = _by_ending(files)
+    files: list[Path] = []
+    by_ending: FilesByRole = {}
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and _may_be_data(file.relative_to(path)):
+            files.append(file)
+            by_ending.setdefault(file.suffix, []).append(file)
     splits = _named_splits(path, by_ending)
     if not splits:
         splits = {"all": _whole(path, by_ending)}
@@ -61,19 +69,13 @@ def find_parts(path: Path) -> Parts:
 
 
 def _of_file(path: Path) -> Parts:
-    """The file, or it and those beside it, where these are splits."""
-    files = _beside(path)
-    splits = _named_splits(path.parent, {path.suffix: files})
+    """The file, or it and those of its ending beside it, where these are splits."""
+    folder = path.parent
+    siblings = sorted(f for f in folder.iterdir() if f.suffix == path.suffix and f.is_file())
+    splits = _named_splits(folder, {path.suffix: siblings})
     if any(path in group for group in splits.values()):
-        return _parts(path.parent, splits, files)
-    return _parts(path.parent, {"all": [path]}, [path])
-
-
-def _by_ending(files: Iterable[Path]) -> FilesByRole:
-    by_ending: FilesByRole = {}
-    for file in files:
-        by_ending.setdefault(file.suffix, []).append(file)
-    return by_ending
+        return _parts(folder, splits, siblings)
+    return _parts(folder, {"all": [path]}, [path])
 
 
 def _named_splits(folder: Path, by_ending: FilesByRole) -> FilesByRole:
@@ -82,25 +84,7 @@ def _named_splits(folder: Path, by_ending: FilesByRole) -> FilesByRole:
     """
     named = [_by_split(folder, files) for files in by_ending.values()]
     named = [splits for splits in named if {"train", "test"} <= splits.keys()]
-    return max(named, key=_extent, default={})
-
-
-def _extent(splits: FilesByRole) -> tuple[int, int]:
-    return len(splits), sum(map(len, splits.values()))
-
-
-def _data_files(folder: Path) -> list[Path]:
-    return [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and _may_be_data(file.relative_to(folder))
-    ]
-
-
-def _beside(path: Path) -> list[Path]:
-    """The file and those of its ending beside it."""
-    files = (file for file in path.parent.iterdir() if file.suffix == path.suffix)
-    return sorted(file for file in files if file.is_file())
+    return max(named, key=lambda n: (len(n), sum(map(len, n.values()))), default={})
 
 
 def _may_be_data(path: Path) -> bool:
@@ -158,23 +142,20 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
 def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     folds = _folds(folder, splits)
     if folds:
-        fold_files = {name: [paths[0]] for name, paths in splits.items()}
-        names: dict[str, str | list[str]] = {
-            name: f"{FOLD}/{paths[0].name}" for name, paths in fold_files.items()
-        }
-        return Parts(folder, DataFiles(fold_files), names, folds)
+        fold_files = {name: paths[:1] for name, paths in splits.items()}
+        patterns: Names = {name: f"{FOLD}/{path.name}" for name, (path,) in fold_files.items()}
+        return Parts(folder, DataFiles(fold_files), patterns, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
     taken = {path for paths in splits.values() for path in paths}
-    unused = [file for file in files if file not in taken]
-    names_of_unused = [str(file.relative_to(folder)) for file in unused[:5]]
+    unused = [str(file.relative_to(folder)) for file in files if file not in taken]
     if len(unused) > 5:
-        names_of_unused.append("…")
-    return Parts(folder, DataFiles(splits), names, unused=tuple(names_of_unused))
+        unused[5:] = ["…"]
+    return Parts(folder, DataFiles(splits), names, unused=tuple(unused))
 
 
 def name_files(parts: Parts, files: FilesByRole) -> Parts:
     """The same folder with these files of each split, in this order."""
-    names: dict[str, str | list[str]] = {
+    names: Names = {
         split: [path.relative_to(parts.folder).as_posix() for path in paths]
         for split, paths in files.items()
     }
@@ -194,28 +175,22 @@ def _folds(folder: Path, splits: FilesByRole) -> int:
 
 
 def _named(folder: Path, paths: list[Path]) -> str | list[str]:
-    """A file's name, a pattern that finds exactly these files, or their names."""
+    """A file's name, a pattern that finds exactly these files, or their names.
+
+    Patterns: by the folder that they share, how deep they lie below it, and their ending; then by
+    how their names begin.
+    """
     names = [path.relative_to(folder).as_posix() for path in paths]
     if len(names) == 1:
         return names[0]
-    for pattern in _patterns(folder, paths):
-        if set(folder.glob(pattern)) == set(paths):
-            return pattern
-    return names
-
-
-def _patterns(folder: Path, paths: list[Path]) -> list[str]:
-    """Patterns that may find these files alone, the simplest first: by the folder that they share,
-    how deep they lie below it, their ending, and how their names begin.
-    """
     shared = Path(os.path.commonpath([path.parent for path in paths]))
     within = shared.relative_to(folder).parts
     depths = {len(path.relative_to(shared).parts) - 1 for path in paths}
-    ending = f"*{paths[0].suffix}"
-    patterns = ["/".join([*within, "**", ending])]
-    if len(depths) == 1:
-        patterns.insert(0, "/".join([*within, *["*"] * depths.pop(), ending]))
+    below = ["*"] * depths.pop() if len(depths) == 1 else ["**"]
     stem = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 (letters are meant)
-    if stem:
-        patterns.append("/".join([*within, f"{stem}{ending}"]))
-    return patterns
+    ending = f"*{paths[0].suffix}"
+    for steps in ([*within, *below, ending], [*within, f"{stem}{ending}"]):
+        pattern = "/".join(steps)
+        if set(folder.glob(pattern)) == set(paths):
+            return pattern
+    return names

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, missing
 from biobench.data.sniff.base import Options
 
@@ -16,8 +17,9 @@ Names = Mapping[str, list[str]]
 
 @dataclass(slots=True)
 class Table:
-    """reader: format and layout. names: of each file, in their order."""
+    """start: of the first file. reader: format and layout. names: of each file, in their order."""
 
+    start: FileLine
     reader: Options
     rows: Sequence[DataRow]
     names: Mapping[Path, Names] = field(default_factory=dict)
@@ -28,6 +30,10 @@ class Table:
     columns: list[str] = field(init=False)
     filled: dict[str, list[Any]] = field(init=False)
     """Column that most rows fill to its values, without those that are missing."""
+    texts: dict[str, list[str]] = field(init=False)
+    """Columns of texts."""
+    lists: dict[str, list[list[Any]]] = field(init=False)
+    """Columns of lists."""
 
     def __post_init__(self) -> None:
         every: dict[str, list[Any]] = {}
@@ -40,22 +46,8 @@ class Table:
         self.filled = {
             name: values for name, values in every.items() if 2 * len(values) > len(self.rows)
         }
-
-    @property
-    def texts(self) -> list[str]:
-        """Columns of texts."""
-        return list(self._of(str))
-
-    @property
-    def longest_text(self) -> str | None:
-        """Of the columns of texts the one that holds most."""
-        lengths = {name: sum(map(len, self.filled[name])) for name in self.texts}
-        return max(lengths, key=lambda name: lengths[name], default=None)
-
-    @property
-    def lists(self) -> dict[str, list[list[Any]]]:
-        """Columns of lists."""
-        return self._of(list)
+        self.texts = self._of(str)
+        self.lists = self._of(list)
 
     def _of(self, kind: type) -> dict[str, list[Any]]:
         """Columns whose values are all of a kind."""
@@ -64,6 +56,12 @@ class Table:
             for name, values in self.filled.items()
             if all(isinstance(value, kind) for value in values)
         }
+
+    @property
+    def longest_text(self) -> str | None:
+        """Of the columns of texts the one that holds most."""
+        lengths = {name: sum(map(len, texts)) for name, texts in self.texts.items()}
+        return max(lengths, key=lambda name: lengths[name], default=None)
 
     def named_in(self, column: str) -> list[str] | Literal["file"] | None:
         """What the column's integers stand for, as the reader's `names`; None where no file says

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from biobench.data.sniff.base import Options
 
 _USUAL = re.compile(r"O|[BIESUL]-\S+")
-_OUTSIDE = ("O", "o", "0", "OUT", "OTHER", "_")
+_OUTSIDE = ("O", "o", "0", "OUT", "OUTSIDE", "OTHER", "_")
 _BARE = re.compile(r"[BIESUL]", re.IGNORECASE)
 _PREFIXED = re.compile(r"([BIESUL])[-_:./](\S+)", re.IGNORECASE)
 _SUFFIXED = re.compile(r"(\S+)[-_:./]([BIESUL])", re.IGNORECASE)
@@ -46,10 +46,10 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
         return Spelling()
     if len(tags) < 2 or len(tags) > _MOST_NAMES:
         return None
-    spelled = _all_spelled(tags)
-    if spelled is None:
+    spelled = {tag: _spelled(tag) for tag in tags}
+    tag_map = {tag: new for tag, new in spelled.items() if new is not None and new != tag}
+    if None in spelled.values():
         return _names_only(tags)
-    tag_map = {tag: new for tag, new in spelled.items() if new != tag}
     return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
 
 
@@ -64,27 +64,6 @@ def _names_only(tags: Mapping[str, int]) -> Spelling | None:
     if outside != "O":
         tag_map[outside] = "O"
     return Spelling(tag_map, names_only=True)
-
-
-def _all_spelled(tags: Iterable[str]) -> dict[str, str] | None:
-    """Each tag as O, B-<type>, I-<type> or bare; None where some are in no known spelling.
-
-    One that is in none may be the word for outside, such as OUTSIDE, where there is no other.
-    """
-    spelled: dict[str, str] = {}
-    unspelled: list[str] = []
-    for tag in tags:
-        usual = _spelled(tag)
-        if usual is None:
-            unspelled.append(tag)
-        else:
-            spelled[tag] = usual
-    if not unspelled:
-        return spelled
-    prefixed = any("-" in usual for usual in spelled.values())
-    if len(unspelled) > 1 or not prefixed or "O" in spelled.values():
-        return None
-    return spelled | {unspelled[0]: "O"}
 
 
 def _spelled(tag: str) -> str | None:

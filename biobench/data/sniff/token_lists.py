@@ -28,11 +28,8 @@ def token_lists(table: Table, wanted: Wanted) -> list[Proposal]:
         every = [tag for sequence in sequences for tag in sequence]
         if every and all(type(tag) is int for tag in every):
             hint = "name their meanings in `reader.names`, as in [O, B-Disease, I-Disease]"
-            value = str(lists[tags][0])
-            location = table.row_with(tags, lists[tags][0])
-            raise location.bad(
-                f"the tags are numbers without names (column '{tags}'): {{}}", hint, value
-            )
+            message = f"the tags are numbers without names (column '{tags}')"
+            raise table.row_with(tags, lists[tags][0]).bad(message, hint)
         spelling = spelling_of(Counter(every)) if all(isinstance(x, str) for x in every) else None
         if spelling is not None:
             options, seen = scheme_options(spelling, sequences)
@@ -43,7 +40,7 @@ def token_lists(table: Table, wanted: Wanted) -> list[Proposal]:
 def _proposal(table: Table, words: str, tags: str, scheme: Options, seen: str) -> Proposal:
     return Proposal(
         "token_ner",
-        _reader(table, words, tags) | _for_format(table, scheme),
+        _reader(table, words, tags, scheme),
         columns=table.columns,
         read=[words, tags],
         seen=[f"tags: {seen}", *table.named_differently(tags)],
@@ -67,18 +64,17 @@ def _written(table: Table, row: DataRow, tags: str) -> list[Any]:
     return [names[tag] if type(tag) is int and tag in inside else tag for tag in values]
 
 
-def _reader(table: Table, words: str, tags: str) -> Options:
+def _reader(table: Table, words: str, tags: str, scheme: Options) -> Options:
+    """The columns and the scheme as the format's reader calls its options."""
+    is_parquet = table.reader["format"] == "parquet"
+    reader: Options = {"format": "json_tokens", "layout": table.reader.get("layout")}
+    reader |= {"tokens": words, "tags": tags}
+    if is_parquet:
+        reader = {"format": "parquet", "columns": {"tokens": words, "tags": tags}}
     names = table.named_in(tags)
-    named = {} if names is None else {"names": names}
-    if table.reader["format"] == "parquet":
-        return {"format": "parquet", "columns": {"tokens": words, "tags": tags}, **named}
-    layout = {"layout": table.reader["layout"]}
-    return {"format": "json_tokens", **layout, "tokens": words, "tags": tags, **named}
-
-
-def _for_format(table: Table, scheme: Options) -> Options:
-    """The scheme as the reader calls its options."""
-    if table.reader["format"] == "parquet" and "types" in scheme:
-        scheme = {**scheme, "label_map": scheme["types"]}
-        del scheme["types"]
-    return scheme
+    if names is not None:
+        reader["names"] = names
+    reader |= scheme
+    if is_parquet and "types" in reader:
+        reader["label_map"] = reader.pop("types")
+    return reader

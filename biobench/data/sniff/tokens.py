@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import SEPARATORS
-from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
@@ -36,22 +36,16 @@ class _Layout:
 
 def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Token files with tags of any spelling, under each scheme that they may have."""
-    lines = [
-        (location, [line for _, line in read_lines(location.path)]) for location in corpus.places()
-    ]
-    every = [line for _, of_file in lines for line in of_file]
+    files = [[line for _, line in read_lines(path)] for path in corpus.paths]
+    every = list(chain.from_iterable(files))
     layout = _layout([line for line in every if line.strip() and not line.startswith(_MARKERS)])
     if layout is None:
         return []
-    options, seen = scheme_options(layout.spelling, _sequences(layout, lines))
-    reader: Options = {
-        "format": "iob",
-        "columns": layout.columns,
-        "separator": layout.separator,
-    }
-    comments = [line for line in every if line.startswith("#") and not _is_row(layout, line)]
-    if any(not line.startswith(_MARKERS) for line in comments):
-        reader["comments"] = "hash"
+    options, seen = scheme_options(layout.spelling, _sequences(layout, files))
+    reader: Options = {"format": "iob", "columns": layout.columns, "separator": layout.separator}
+    for line in every:
+        if line.startswith("#") and not line.startswith(_MARKERS) and not _is_row(layout, line):
+            reader["comments"] = "hash"
     return [
         Proposal("token_ner", {**reader, **scheme}, columns=layout.columns, seen=[f"tags: {seen}"])
         for scheme in options
@@ -66,26 +60,20 @@ def _layout(rows: list[str]) -> _Layout | None:
     """How most of the rows are cut; None where they are no tokens with tags."""
     for separator, sign in SEPARATORS.items():
         fields = [row.split(sign) for row in rows]
-        widths = Counter(len(cells) for cells in fields if not cells[0].startswith("#"))
-        width, number = widths.most_common(1)[0] if widths else (0, 0)
-        if width < 2 or number < _MOST * widths.total():
+        width, share = common_width(cells for cells in fields if not cells[0].startswith("#"))
+        if width < 2 or share < _MOST:
             continue
         columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
-        token = _token_column(columns)
+        numbered = width > 2 and all(cell.isdecimal() for cell in columns[0])
+        token = 1 if numbered else 0
         # Rows of texts may have labels that look like tags; their texts hold blanks.
         blanks = sum(" " in cell.strip() for cell in columns[token])
-        if blanks >= (1 - _MOST) * number:
+        if blanks >= (1 - _MOST) * len(columns[token]):
             continue
         tagged = _tag_column(columns, token)
         if tagged is not None:
             return _Layout(separator, width, token, *tagged)
     return None
-
-
-def _token_column(columns: list[tuple[str, ...]]) -> int:
-    """The first, or the second of more where the first numbers the tokens."""
-    numbered = len(columns) > 2 and all(cell.isdecimal() for cell in columns[0])
-    return 1 if numbered else 0
 
 
 def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelling] | None:
@@ -97,11 +85,11 @@ def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelli
     return None
 
 
-def _sequences(layout: _Layout, lines: list[tuple[FileLine, list[str]]]) -> Iterator[list[str]]:
+def _sequences(layout: _Layout, files: list[list[str]]) -> Iterator[list[str]]:
     """The tags of each sentence."""
-    for _, of_file in lines:
+    for lines in files:
         tags: list[str] = []
-        for line in of_file:
+        for line in lines:
             if not line.strip() or line.startswith(_MARKERS):
                 yield tags
                 tags = []
