@@ -30,7 +30,7 @@ def _protocol_of(group: RunGroup) -> str:
     departures = group.departures
     if departures.whole:
         return ""
-    return str(replace(departures, weights="", submission="", unlike=()))
+    return str(departures.without("weights", "submission", "unlike"))
 
 
 def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict[Line, Row]:

@@ -129,7 +129,7 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
 
 def _why_not(group: RunGroup) -> str:
     """Why its runs cannot be submitted; empty where they can."""
-    if group.departures.version or group.departures.engine:
+    if group.departures.differs_in("version", "engine"):
         return why_not_submitted(group.briefs[0]) or "was run on another spec or by another engine"
     return why_not_submitted(group.briefs[0])
 
