@@ -45,6 +45,9 @@ def report(
         bool, typer.Option("--curve", help="Scores over training texts (run --fractions).")
     ] = False,
     notes: Annotated[bool, typer.Option("--notes", help="table: every note in full.")] = False,
+    every_run: Annotated[
+        bool, typer.Option("--all", help="table: also runs with few of the tasks.")
+    ] = False,
     seeds: Annotated[
         bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")
     ] = False,
@@ -76,6 +79,7 @@ def report(
         slice=slice_,
         incomplete=incomplete,
         all_notes=notes,
+        all_runs=every_run or bool(model),
         curve=curve,
         per_seed=seeds,
         per_label=labels,

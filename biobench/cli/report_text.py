@@ -62,6 +62,7 @@ class ReportRequest:
     slice: str | None
     incomplete: bool
     all_notes: bool
+    all_runs: bool
     curve: bool
     per_seed: bool
     per_label: bool
@@ -220,10 +221,11 @@ def write_table(table: Report, below: str, request: ReportRequest, output: Path 
     if request.format != "table":
         write_text(printers.render(table, request.format), output)
     elif output is None and sys.stdout.isatty():
-        printers.print_table(table, notes=request.all_notes)
+        printers.print_table(table, notes=request.all_notes, folded=not request.all_runs)
         sys.stdout.write(below)
     else:
-        write_text(printers.to_text(table, notes=request.all_notes) + below, output)
+        text = printers.to_text(table, notes=request.all_notes, folded=not request.all_runs)
+        write_text(text + below, output)
 
 
 def write_text(text: str, output: Path | None) -> None:

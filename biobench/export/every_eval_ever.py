@@ -24,9 +24,21 @@ _METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f
 def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
     """One JSON document: the model, and a result for every task and average. Scores are
     fractions."""
-    stamp = max(r.date for r in results)
+    stamp = max(result.date for result in results)
     identity = results[0].group.records[0].model
     owner, slash, _ = identity.id.partition("/")
+    details = {
+        "deployment_type": "self_deployed",
+        "model_availability": "unknown",
+        "weights_hash": identity.hash,
+        "architecture": identity.architecture,
+        "parameters": str(identity.parameters),
+    }
+    if identity.revision:
+        details["revision"] = identity.revision
+    model_info: dict[str, Any] = {"name": model, "id": identity.id}
+    if slash:
+        model_info["developer"] = owner
     document: dict[str, Any] = {
         "schema_version": VERSION,
         "evaluation_id": evaluation_id(results),
@@ -42,19 +54,7 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
             "name": "biobench",
             "version": results[0].group.records[-1].provenance.biobench,
         },
-        "model_info": {
-            "name": model,
-            "id": identity.id,
-            **({"developer": owner} if slash else {}),
-            "additional_details": {
-                "deployment_type": "self_deployed",
-                "model_availability": "unknown",
-                "weights_hash": identity.hash,
-                "architecture": identity.architecture,
-                "parameters": str(identity.parameters),
-                **({"revision": identity.revision} if identity.revision else {}),
-            },
-        },
+        "model_info": {**model_info, "additional_details": details},
         "evaluation_results": [_result(result, row) for result in results for row in result.rows],
     }
     return shown_json(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"

@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from biobench.core.files import write_atomic
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
@@ -26,7 +24,6 @@ from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
 from biobench.score.slices import RunTexts, part_counts
 from biobench.stats import (
-    Average,
     Counts,
     LeftOut,
     Part,
@@ -36,7 +33,6 @@ from biobench.stats import (
     seed_part,
 )
 from biobench.stats.correlation import Measure, numbers_left_out
-from biobench.stats.counts import check_average
 from biobench.stats.types import BoolArray
 from biobench.store.store import paused_collector
 
@@ -44,7 +40,7 @@ LEAST_SEEDS = 3
 """Runs of a trained model, below which the spread over further seeds is taken as unknown."""
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
-_FORMAT = "biobench.counts.1"
+_FORMAT = "biobench.counts.2"
 
 
 def seed_noise(
@@ -77,7 +73,6 @@ class StoredCounts:
     """
 
     counts: Counts
-    average: Average
     evaluated: BoolArray
     groups: tuple[str, ...]
 
@@ -116,7 +111,7 @@ class Evidence:
                 return self._numbers(group, scored.measure)
             if scored.average is None:
                 return f"{metric} is no average of F1 counts"
-            stored = self._counts(group, scored, scored.average)
+            stored = self._counts(group, scored)
         except (
             StoreError,
             DataUnavailableError,
@@ -125,11 +120,11 @@ class Evidence:
             StatsInputError,
         ) as error:
             return f"{error} ({error.hint})"
-        again = f1_scores(stored.counts, stored.average, stored.evaluated)
+        again = f1_scores(stored.counts, scored.average, stored.evaluated)
         if np.abs(again - np.array(group.scores(metric))).max() > ROUNDING:
             return "stored scores are not those of the stored predictions; run `biobench rescore`"
         return left_out(
-            stored.counts, stored.average, groups=stored.groups, evaluated=stored.evaluated
+            stored.counts, scored.average, groups=stored.groups, evaluated=stored.evaluated
         )
 
     def _numbers(self, group: RunGroup, measure: Measure) -> LeftOut:
@@ -137,16 +132,18 @@ class Evidence:
         predicted = []
         for record in group.records:
             gold, predictions = group.store.load_predictions(record, self._full(record))
-            documents = sorted(gold, key=lambda document: document.id)
-            by_id = {p.document: number_of(p) for p in predictions}
-            if len(by_id) < len(documents):
-                raise ScoreError("a document has no prediction", hint="repeat the run")
-            predicted.append([by_id[document.id] for document in documents])
-        truth = np.array([float(document.labels[0]) for document in documents])
-        groups = [document.group for document in documents]
-        return numbers_left_out(truth, np.array(predicted), groups, measure)
+            number_by_id = {p.document: number_of(p) for p in predictions}
+            truth, groups, numbers = [], [], []
+            for document in sorted(gold, key=lambda document: document.id):
+                if document.id not in number_by_id:
+                    raise ScoreError("a document has no prediction", hint="repeat the run")
+                truth.append(float(document.labels[0]))
+                groups.append(document.group)
+                numbers.append(number_by_id[document.id])
+            predicted.append(numbers)
+        return numbers_left_out(np.array(truth), np.array(predicted), groups, measure)
 
-    def _counts(self, group: RunGroup, metric: Metric, average: Average) -> StoredCounts:
+    def _counts(self, group: RunGroup, metric: Metric) -> StoredCounts:
         """The counts of all seeds of a group. Raises what damaged records raise.
 
         They are stored next to the store's index (never those of data under an agreement) until a
@@ -156,40 +153,41 @@ class Evidence:
         file = _cache_file(group, metric.name)
         stored = _read_cache(file)
         if stored is None:
-            stored = self._count(group, metric, average)
+            stored = self._count(group, metric)
             if not any(record.redacted for record in group.records):
                 _write_cache(file, stored)
         return stored
 
-    def _count(self, group: RunGroup, metric: Metric, average: Average) -> StoredCounts:
+    def _count(self, group: RunGroup, metric: Metric) -> StoredCounts:
         with paused_collector():  # predictions are many small objects, none of them in a circle
             by_run = [self._run_counts(group, record, metric) for record in group.records]
-        first, task = by_run[0], group.records[0].task
-        for other in by_run[1:]:
-            if other.groups != first.groups or other.labels != first.labels:
-                raise StatsInputError(
-                    f"{task.id}: seeds were scored on different documents or labels",
-                    hint="repeat the runs",
-                )
-        dropped = {task.negative_label} if metric.positive else set()
-        columns = [i for i, label in enumerate(first.labels) if label not in dropped]
-        tp, fp, fn = (
-            np.stack([getattr(run, name)[:, columns] for run in by_run])
-            for name in ("tp", "fp", "fn")
-        )
-        labels_with_gold = set(task.gold_labels)
-        if group.slice:
-            with_gold = np.flatnonzero((tp[0] + fn[0]).sum(axis=0))
-            labels_with_gold = {first.labels[columns[position]] for position in with_gold}
-        evaluated = [metric.share or first.labels[i] in labels_with_gold for i in columns]
-        return StoredCounts(
-            counts=Counts.of(tp, fp, fn),
-            average=average,
-            evaluated=np.array(evaluated),
-            groups=tuple(first.groups),
-        )
+        task, (labels, groups) = group.records[0].task, (by_run[0].labels, by_run[0].groups)
+        if any(run.labels != labels or run.groups != groups for run in by_run):
+            raise StatsInputError(
+                f"{task.id}: seeds were scored on different documents or labels",
+                hint="repeat the runs",
+            )
+        columns = []
+        for number, label in enumerate(labels):
+            if not (metric.positive and label == task.negative_label):
+                columns.append(number)
+        tp = np.stack([run.tp[:, columns] for run in by_run])
+        fp = np.stack([run.fp[:, columns] for run in by_run])
+        fn = np.stack([run.fn[:, columns] for run in by_run])
+        if metric.share:
+            evaluated = np.ones(len(columns), dtype=bool)
+        elif group.slice:
+            evaluated = (tp[0] + fn[0]).sum(axis=0) > 0
+        else:
+            evaluated = np.isin(np.array(labels)[columns], list(task.gold_labels))
+        return StoredCounts(Counts.of(tp, fp, fn), evaluated, groups=tuple(groups))
 
-    def _run_counts(self, group: RunGroup, record: RunRecord, metric: Metric) -> GroupCounts:
+    def _run_counts(
+        self,
+        group: RunGroup,
+        record: RunRecord,
+        metric: Metric,
+    ) -> GroupCounts:
         if group.slice:
             return self._part_counts(group, record)
         gold, predictions = group.store.load_predictions(record, self._full(record))
@@ -256,12 +254,11 @@ def _read_cache(file: Path) -> StoredCounts | None:
         with np.load(file) as arrays:
             return StoredCounts(
                 counts=Counts(arrays["tp"], arrays["fp"], arrays["fn"]),
-                average=check_average(str(arrays["average"])),
                 evaluated=arrays["evaluated"],
                 groups=tuple(arrays["groups"].tolist()),
             )
     # none yet, or not whole
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, StatsInputError):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
 
 
@@ -270,17 +267,11 @@ def _write_cache(file: Path, stored: StoredCounts) -> None:
     stream = io.BytesIO()
     np.savez_compressed(
         stream,
-        tp=_smallest(stored.counts.tp),
-        fp=_smallest(stored.counts.fp),
-        fn=_smallest(stored.counts.fn),
+        tp=stored.counts.tp,
+        fp=stored.counts.fp,
+        fn=stored.counts.fn,
         groups=np.array(stored.groups),
-        average=np.array(stored.average),
         evaluated=stored.evaluated,
     )
     with suppress(StoreError):
         write_atomic(file, stream.getvalue())
-
-
-def _smallest(table: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers in the smallest type that holds them."""
-    return table.astype(np.min_scalar_type(table.max()))

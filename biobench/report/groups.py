@@ -239,12 +239,8 @@ def group_runs(
     members: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
     for runs in alike.values():
         brief = runs[0]
-        several = {
-            "weights": len(hashes["weights", _name(brief)]) > 1,
-            "data": len(hashes["data", brief.task]) > 1,
-            "spec": len(hashes["spec", brief.task]) > 1,
-        }
-        variant = _variant(brief, infos[brief.task].hashes.get(brief.source), several)
+        shipped = infos[brief.task].hashes.get(brief.source)
+        variant = _variant(brief, shipped, hashes)
         identity = (brief.task, _name(brief), variant, brief.weights, brief.spec, brief.data)
         members[*identity, _labels_of(brief), _source_of(brief, source)] += runs
     groups = []
@@ -277,12 +273,16 @@ def _source_of(brief: Brief, source: Source) -> Source:
     return source
 
 
-def _variant(brief: Brief, shipped: str | None, several: Mapping[str, bool]) -> Variant:
-    """What sets a run apart. shipped: hash of the shipped spec; several: whether there are several
-    weights of the model, data or specs of the task.
+def _variant(
+    brief: Brief,
+    shipped: str | None,
+    hashes: Mapping[tuple[str, ...], set[str]],
+) -> Variant:
+    """What sets a run apart. shipped: hash of the shipped spec; hashes: all weights of the model,
+    data and specs of the task.
     """
     departures: list[tuple[str, str]] = []
-    if several["weights"]:
+    if len(hashes["weights", _name(brief)]) > 1:
         departures.append(("weights", f"weights {brief.weights[:8]}"))
     if brief.origin == "checkpoint":
         departures.append(("training", "ready-made"))
@@ -292,8 +292,8 @@ def _variant(brief: Brief, shipped: str | None, several: Mapping[str, bool]) -> 
         departures.append(("track", brief.track))
     if brief.limit is not None:
         departures.append(("limit", f"limit {brief.limit}"))
-    departures += _departures_of_spec(brief, shipped, is_alone=not several["spec"])
-    if several["data"]:
+    departures += _departures_of_spec(brief, shipped, is_alone=len(hashes["spec", brief.task]) == 1)
+    if len(hashes["data", brief.task]) > 1:
         departures.append(("data", f"data {brief.source} {brief.data[:8]}"))
     if brief.engine != ENGINE_VERSION:
         departures.append(("engine", f"engine {brief.engine}"))
@@ -354,7 +354,10 @@ def _set_apart(group: RunGroup, *departures: tuple[str, str]) -> RunGroup:
     return replace(group, departures=Variant((*group.departures.departures, *departures)))
 
 
-def _differences(brief: Brief, namesakes: Sequence[Brief]) -> Iterator[tuple[str, str]]:
+def _differences(
+    brief: Brief,
+    namesakes: Sequence[Brief],
+) -> Iterator[tuple[str, str]]:
     """The hashes in which runs of one name differ; the key of a ready-made model stands for which
     of its labels are used.
     """

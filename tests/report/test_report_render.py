@@ -63,10 +63,11 @@ def test_tables_are_in_percent_with_half_intervals(tmp_path, format):
 
 
 def test_json_is_the_contract(report):
-    rows = json.loads(render(report, "json"))
-    assert {"model", "task", "metric", "mean", "sd", "low", "high", "n_seeds", "source"} <= rows[
-        0
-    ].keys()
+    text = render(report, "json")
+    assert "\u202e" not in text
+    rows = json.loads(text)
+    contract = {"model", "task", "metric", "mean", "sd", "low", "high", "n_seeds", "source"}
+    assert contract <= rows[0].keys()
     assert {r["model"] for r in rows if r["source"] == "run"} == {*HOSTILE, "plain"}
     assert all(0 <= r["mean"] <= 1 for r in rows)
 
