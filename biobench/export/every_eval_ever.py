@@ -6,14 +6,13 @@ Field names and enumerations are those of version 0.3.0 as its Python package sh
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from biobench.errors import shown_json
 from biobench.export.results import TaskResult
+from biobench.report.printers import as_json
 from biobench.report.row import Row
 from biobench.schema.kind import get_metric
 
@@ -57,7 +56,7 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
         "model_info": {**model_info, "additional_details": details},
         "evaluation_results": [_result(result, row) for result in results for row in result.rows],
     }
-    return shown_json(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return as_json(document)
 
 
 def evaluation_id(results: Sequence[TaskResult]) -> str:

@@ -97,19 +97,15 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     return stream.getvalue()
 
 
-def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as one JSON list."""
-    return (
-        shown_json(
-            json.dumps(
-                rows,
-                ensure_ascii=False,
-                indent=2,
-                allow_nan=False,
-            )
-        )
-        + "\n"
+def as_json(rows: Any) -> str:
+    """The rows, or any plain data, as JSON."""
+    text = json.dumps(
+        rows,
+        ensure_ascii=False,
+        indent=2,
+        allow_nan=False,
     )
+    return shown_json(text) + "\n"
 
 
 def _csv(report: Report) -> str:
@@ -139,17 +135,15 @@ def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
     lines = [r"% \usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}"]
     for sheet in sheets(report):
-        head, *body = [
-            " & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.rows]
-        ]
+        head, *body = [" & ".join(map(for_latex, row)) for row in (sheet.columns, *sheet.rows)]
         lines += [
             r"\begin{table}",
             r"\centering",
             rf"\begin{{tabular}}{{ll{'r' * (len(sheet.columns) - 2)}}}",
             r"\toprule",
-            head,
+            rf"{head} \\",
             r"\midrule",
-            *body,
+            *(rf"{row} \\" for row in body),
             r"\bottomrule",
             r"\end{tabular}",
             rf"\caption{{{words(sheet.title, for_latex)}. {words(caption(report), for_latex)}}}",
@@ -170,7 +164,8 @@ def html_page(title: str, body: str) -> str:
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
         "'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{shown}</h1>\n{body}</body>\n</html>\n"
+        f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{shown}</h1>\n{body}</body>\n</html>\n"
     )
 
 

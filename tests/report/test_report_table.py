@@ -61,50 +61,38 @@ def test_published_averages_come_out_as_printed(tmp_path):
         assert row.complete
 
 
-def test_limited_overridden_and_tuned_runs_are_rows_of_their_own(tmp_path):
-    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
-    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.1}, limit=64)
-    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.2}, overrides=("training.epochs=1",), spec="other")
-    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.3}, track="tuned")
-    save_run(
-        tmp_path,
-        "tiny",
-        "bc5cdr",
-        42,
-        0.4,
-        overrides=("labels=[Disease, limit of normal]",),
-        spec="another",
-    )
-    for score, spec in ((0.5, "a" * 64), (0.6, "b" * 64)):
-        save_run(tmp_path, "tiny", "anatem", 42, score, overrides=("training.epochs=1",), spec=spec)
-    found = {r.variant: (r.mean, r.n_seeds, r.partial) for r in own(build(tmp_path, "micro"))}
-    assert found.pop("") == pytest.approx((0.62, 3, False))
-    assert found == {
-        "limit 64": (0.1, 1, True),
-        "training.epochs=1": (0.2, 1, False),
-        "tuned": (0.3, 1, False),
-        "labels=[Disease, limit of normal]": (0.4, 1, False),
-        "training.epochs=1, spec aaaaaaaa": (0.5, 1, False),
-        "training.epochs=1, spec bbbbbbbb": (0.6, 1, False),
-    }
+SOURCE = next(iter(shipped()["jnlpba"].hashes))
+OTHER = {"overrides": ("training.epochs=1",)}
+CONDITIONS = [
+    ("tiny bc5cdr", {}, ""),
+    ("tiny bc5cdr", {"limit": 64}, "limit 64"),
+    ("tiny bc5cdr", {"track": "tuned"}, "tuned"),
+    ("tiny bc5cdr", OTHER | {"spec": "other"}, "training.epochs=1"),
+    (
+        "tiny bc5cdr",
+        {"overrides": ("labels=[A, limit of B]",), "spec": "x"},
+        "labels=[A, limit of B]",
+    ),
+    ("tiny bc5cdr", {"spec": "f" * 64}, "version 1, spec ffffffff"),
+    ("tiny anatem", OTHER | {"spec": "a" * 64}, "training.epochs=1, spec aaaaaaaa"),
+    ("tiny anatem", OTHER | {"spec": "b" * 64}, "training.epochs=1, spec bbbbbbbb"),
+    ("small jnlpba", {"data": "a" * 64}, f"data {SOURCE} aaaaaaaa"),
+    ("small jnlpba", {"data": "b" * 64}, f"data {SOURCE} bbbbbbbb"),
+    ("same gad", {"weights": "1" * 64}, "weights 11111111"),
+    ("same gad", {"weights": "2" * 64}, "weights 22222222"),
+]
 
 
-def test_other_specs_data_and_weights_are_not_averaged_together(tmp_path):
-    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5)
-    save_run(tmp_path, "tiny", "bc5cdr", 43, 0.6, spec="f" * 64)
-    save_run(tmp_path, "small", "anatem", 42, 0.7, data="a" * 64)
-    save_run(tmp_path, "small", "anatem", 43, 0.8, data="b" * 64)
-    save_run(tmp_path, "same", "gad", 42, 0.1, weights="1" * 64)
-    save_run(tmp_path, "same", "gad", 43, 0.2, weights="2" * 64)
-    source = next(iter(shipped()["anatem"].hashes))
-    assert sorted((r.variant, r.n_seeds) for r in own(build(tmp_path, "micro"))) == [
-        ("", 1),
-        (f"data {source} aaaaaaaa", 1),
-        (f"data {source} bbbbbbbb", 1),
-        ("version 1, spec ffffffff", 1),
-        ("weights 11111111", 1),
-        ("weights 22222222", 1),
-    ]
+def test_runs_under_other_conditions_are_rows_of_their_own(tmp_path):
+    wanted = {}
+    for place, (line, fields, variant) in enumerate(CONDITIONS):
+        model, task = line.split()
+        save_runs(tmp_path, model, task, {42: place / 100, 43: place / 100}, **fields)
+        wanted[line, variant] = (place / 100, 2)
+    rows = own(build(tmp_path, "micro"))
+    found = {(f"{row.model} {row.task}", row.variant): (row.mean, row.n_seeds) for row in rows}
+    assert found == wanted
+    assert {row.variant for row in rows if row.partial} == {"limit 64"}
 
 
 def test_a_seed_run_in_two_precisions_counts_once(tmp_path):
