@@ -6,8 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from biobench.errors import UsageError
-from biobench.report.entrants import Entrant, find_entrants, line_name
-from biobench.report.escape import plain
+from biobench.report.entrants import Entrant, ambiguous, find_entrants, line_name
 from biobench.report.frame import build
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results
@@ -76,19 +75,21 @@ def _full_runs(entrant: Entrant) -> dict[str, RunGroup]:
     """
     stored = [group for of_task in entrant.groups.values() for group in of_task]
     full_runs = [group for group in stored if group.departures.whole]
-    lines = sorted({plain(line_name(group.model, group.variant)) for group in full_runs})
     if all(group.is_untrained for group in stored):
-        message = f"nothing was trained here for the scores of '{entrant.label}'"
-        hint = "exports hold fine-tuned models: run it without --track"
-    elif not full_runs:
-        message = f"'{entrant.label}' has only limited or overridden runs"
-        hint = "run it in full; only such runs are exported"
-    elif len(lines) > 1:
+        raise UsageError(
+            f"nothing was trained here for the scores of '{entrant.label}'",
+            hint="exports hold fine-tuned models: run it without --track",
+        )
+    if not full_runs:
+        raise UsageError(
+            f"'{entrant.label}' has only limited or overridden runs",
+            hint="run it in full; only such runs are exported",
+        )
+    lines = {line_name(group.model, group.variant) for group in full_runs}
+    if len(lines) > 1:
         message = f"'{entrant.label}' names {len(lines)} different weights or submissions here"
-        hint = "name one: " + ", ".join(f"'{line}'" for line in lines)
-    else:
-        return {group.task: group for group in full_runs}
-    raise UsageError(message, hint=hint)
+        raise ambiguous(message, lines)
+    return {group.task: group for group in full_runs}
 
 
 def _rows_by_task(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -47,6 +47,12 @@ class Entrant:
 def line_name(model: str, variant: str) -> str:
     """A model's name in the tables: what sets its runs apart stands in brackets."""
     return f"{model} [{variant}]" if variant else model
+
+
+def ambiguous(message: str, names: Iterable[str]) -> UsageError:
+    """An error whose hint lists the names to choose from."""
+    quoted = [f"'{plain(name)}'" for name in sorted(names)]
+    return UsageError(message, hint=f"name one: {', '.join(quoted)}")
 
 
 def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
@@ -129,10 +135,9 @@ def _published_entrant(
     name: str, values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo]
 ) -> Entrant:
     """The model by its printed values. Raises UsageError where several papers print some."""
-    lines = sorted({line_name(value.model, value.variant) for value in values})
+    lines = {line_name(value.model, value.variant) for value in values}
     if len(lines) > 1:
-        hint = "name one: " + ", ".join(f"'{plain(line)}'" for line in lines)
-        raise UsageError(f"{len(lines)} papers print values of '{plain(name)}'", hint=hint)
+        raise ambiguous(f"{len(lines)} papers print values of '{plain(name)}'", lines)
     printed = {value.task: value for value in values}
     published = {}
     for info in infos.values():
@@ -165,12 +170,9 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
         named = [group for group in groups if alias in names_of(group)]
         if not named:
             named = [group for group in groups if alias == group.model.partition("@")[0]]
-        models = sorted({plain(group.model) for group in named})
+        models = {group.model for group in named}
         if len(models) > 1:
-            raise UsageError(
-                f"'{plain(name)}' is the name of {len(models)} models",
-                hint=f"name the revision: {', '.join(models)}",
-            )
+            raise ambiguous(f"'{plain(name)}' is the name of {len(models)} models", models)
         if named:
             return _of_folder(named, path)
     return []

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from biobench.schema.kind import get_metric, is_numeric, number_of
 from biobench.schema.metric import Metric
 from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
-from biobench.score.slices import RunTexts, part_counts
+from biobench.score.slices import part_counts
 from biobench.stats import (
     Counts,
     LeftOut,
@@ -77,7 +78,7 @@ class StoredCounts:
     groups: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class Evidence:
     """Reads stored predictions, once for each group of runs and score.
 
@@ -88,7 +89,6 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _read: dict[tuple[str, ...], LeftOut | str] = field(default_factory=dict)
-    _reader: RunTextReader | None = None
 
     def left_out(self, group: RunGroup, metric: str) -> LeftOut | str:
         """The scores of the group's runs without each group of documents; why they are unknown, in
@@ -225,10 +225,9 @@ class Evidence:
         _, predictions = group.store.load_predictions(record, texts.scored_on)
         return part_counts(record.task, part, predictions, by_group=True)
 
-    def _texts(self, record: RunRecord) -> RunTexts:
-        if self._reader is None:
-            self._reader = RunTextReader(self.data_dir, self.specs)
-        return self._reader(record)
+    @cached_property
+    def _texts(self) -> RunTextReader:
+        return RunTextReader(self.data_dir, self.specs)
 
     def _full(self, record: RunRecord) -> Sequence[Document] | None:
         """The test documents with gold and text, where the store may hold neither."""

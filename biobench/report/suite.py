@@ -20,11 +20,9 @@ from biobench.report.literature.published import (
     published_folder,
 )
 from biobench.report.results import Results
-from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from biobench.schema.suite import Member, SuiteSpec
-from biobench.stats import task_weights
 
 
 def build_suite(
@@ -34,8 +32,7 @@ def build_suite(
 
     name: as `--suite` was given, for specs beside the suite's file. A task counts by the score that
     the suite declares, under the id that it has there. The average is the suite's own mean
-    (`SuiteSpec.mean`); beside it, as
-    `task_mean`, the plain mean over tasks, and in a note ours, the mean over corpora. incomplete:
+    (`SuiteSpec.mean`); beside it, as `task_mean`, stands the plain mean over tasks. incomplete:
     averages over a part of the suite, which say so. Baselines are not shown.
     """
     seen, members = suite_results(results, suite, name)
@@ -52,12 +49,6 @@ def build_suite(
         if source != "published":
             notes.append(text)
     notes += _member_notes(suite)
-    for mean in averages:
-        over_corpora = _mean_over_corpora([row for row in rows if row.line == mean.line], seen)
-        notes.append(
-            f"{mean.model}: {title} average {100 * mean.mean:.2f}; over corpora "
-            f"{100 * over_corpora:.2f}"
-        )
     present = {row.task for row in rows}
     columns, shown_members = [], []
     for task, info in seen.infos.items():
@@ -85,12 +76,6 @@ def _member_notes(suite: SuiteSpec) -> list[str]:
         if member.differs is not None:
             notes.append(f"{member.name} is not quite the suite's: {member.differs}")
     return notes
-
-
-def _mean_over_corpora(rows: Sequence[Row], results: Results) -> float:
-    """The mean of one line's scores (0-1) in which each corpus counts once."""
-    weights = task_weights([results.infos[row.task].corpus for row in rows])
-    return float(weights @ [row.mean for row in rows])
 
 
 def cluster(suite: SuiteSpec, member: Member) -> str:

@@ -234,10 +234,6 @@ def test_a_results_folder_brings_experiments_with_their_cells_as_printed(tmp_pat
     assert [one.cells(line) for line in one.lines] == [["71.2", "0.50"], ["60.0", "–"]]
     assert one.headings == ["score, %", "p, probability"]
     assert experiments_for(tmp_path)[-1].below(one) == ["Two models, one seed.", "Here: a run."]
-    add_experiment(
-        tmp_path, EXPERIMENT.replace("counterpart", "beside")
-    )  # its name in earlier versions
-    assert experiments_for(tmp_path)[-1].experiments == [one]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +241,6 @@ def test_a_results_folder_brings_experiments_with_their_cells_as_printed(tmp_pat
     [
         ("[71.25, 0.5]", "[71.25]", "'A' of 'one' has 1 values for 2 columns"),
         ("    counterpart: {what: a run}\n", "", "counterpart"),
-        ("counterpart:", "beside: {what: an older one}\n    counterpart:", "unknown key 'beside'"),
         ("id: mine", "id: clm_detour", "the id 'clm_detour' is that of"),
     ],
 )

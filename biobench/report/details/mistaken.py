@@ -27,7 +27,7 @@ from biobench.report.details.mistakes import (
     leaks,
     tally,
 )
-from biobench.report.entrants import find_entrants, line_name
+from biobench.report.entrants import ambiguous, find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import grid, html_page, html_table
@@ -237,10 +237,9 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
     if len(groups) > 1:
         groups = tuple(group for group in groups if group.departures.whole) or groups
     if len(groups) > 1:
-        names = ", ".join(f"'{plain(line_name(g.model, g.variant))}'" for g in groups)
-        raise UsageError(
+        raise ambiguous(
             f"'{plain(model)}' has several kinds of runs on '{task}'",
-            hint=f"name one: {names}",
+            [line_name(group.model, group.variant) for group in groups],
         )
     return groups[0]
 

@@ -43,7 +43,6 @@ class Counterpart(Strict):
 class Experiment(Strict):
     """One published table or figure. Scores are in the unit of their column, as printed."""
 
-    RENAMED = {"beside": "counterpart"}
     id: str
     title: str
     suite: Literal["fr", "en", "needle"] | None = None
