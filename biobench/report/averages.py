@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter, mul
 from statistics import fmean
 from typing import Any
 
@@ -67,11 +68,13 @@ def _lines(
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:
-    """The mean where every value is known."""
-    measured = [value for value in values if value is not None]
-    if not measured or len(measured) < len(values):
-        return None
-    return sum(measured) / len(measured)
+    """The mean of one value or more, where every one is known."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total / len(values)
 
 
 def _average(
@@ -84,7 +87,7 @@ def _average(
     their maximum. needed: how many tasks the suite has.
     """
     weights = task_weights([infos[row.task].corpus for row in rows]).tolist()
-    trained = _weighted(weights, [row.trained_mean for row in rows])
+    trained = _weighted(weights, map(attrgetter("trained_mean"), rows))
     sd, low, high = _spread(rows, weights, trained)
     failed = 0
     metrics: set[str] = set()
@@ -104,7 +107,7 @@ def _average(
         model=rows[0].model,
         task=f"avg_{suite}",
         metric=metrics.pop() if len(metrics) == 1 else "mixed",
-        mean=_weighted(weights, [row.mean for row in rows]),
+        mean=_weighted(weights, map(attrgetter("mean"), rows)),
         sd=sd,
         low=low,
         high=high,
@@ -126,8 +129,8 @@ def _average(
     )
 
 
-def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
-    return math.fsum(weight * value for weight, value in zip(weights, values, strict=True))
+def _weighted(weights: Sequence[float], values: Iterable[float]) -> float:
+    return math.fsum(map(mul, weights, values))
 
 
 def _spread(

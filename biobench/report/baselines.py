@@ -199,7 +199,9 @@ def shown(
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else
     the newest.
     """
-    data = {(group.task, brief.data) for group in groups for brief in group.briefs}
+    data: set[tuple[str, str]] = set()
+    for group in groups:
+        data.update((group.task, brief.data) for brief in group.briefs)
     by_task: dict[str, list[BaselineRecord]] = defaultdict(list)
     for record in records:
         by_task[record.task].append(record)

@@ -196,10 +196,12 @@ def _score(point: CurveShare) -> str:
 def as_text(curves: Sequence[Curve]) -> str:
     """The curves of one task: a drawn line a point, the answer of each, and where two cross."""
     lines = [f"{curves[0].task}, {get_metric(curves[0].metric).words}, percent"]
-    scores = []
+    scores: list[float] = []
     for curve in curves:
         for point in curve.points:
-            scores += [score for score in (point.low, point.high, point.mean) if score is not None]
+            scores.append(point.mean)
+            if point.low is not None and point.high is not None:
+                scores += [point.low, point.high]
     baseline = curves[0].baseline
     if baseline is not None:
         scores.append(baseline[0])

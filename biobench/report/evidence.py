@@ -171,9 +171,8 @@ class Evidence:
         for number, label in enumerate(labels):
             if not (metric.positive and label == task.negative_label):
                 columns.append(number)
-        tp = np.stack([run.tp[:, columns] for run in by_run])
-        fp = np.stack([run.fp[:, columns] for run in by_run])
-        fn = np.stack([run.fn[:, columns] for run in by_run])
+        tables = [np.stack([run.tp, run.fp, run.fn]) for run in by_run]
+        tp, fp, fn = np.stack(tables, axis=1)[..., columns]
         if metric.share:
             evaluated = np.ones(len(columns), dtype=bool)
         elif group.slice:

@@ -215,9 +215,11 @@ def _notes_on_published(
     infos: Mapping[str, TaskInfo],
 ) -> list[str]:
     """Other scores than F1, averages that are likely, and how published protocols differ."""
-    printed = {row.task for row in rows if row.source == "published"}
-    differing = [info for task, info in infos.items() if task in printed]
-    return [*other_scores(rows, infos), *likely_note(rows), *deviation_notes(differing)]
+    differing = {}
+    for row in rows:
+        if row.source == "published":
+            differing[row.task] = infos[row.task]
+    return [*other_scores(rows, infos), *likely_note(rows), *deviation_notes(differing.values())]
 
 
 def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:

@@ -206,11 +206,16 @@ class RunGroup:
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
-        by_label: dict[str, tuple[int, float]] = {}
+        scores: dict[str, list[float]] = defaultdict(list)
+        supports: dict[str, int] = {}
+        for record in self.records:
+            for label, row in record.per_label.items():
+                scores[label].append(row["f1"])
+                supports.setdefault(label, int(row["support"]))
+        by_label = {}
         for label in self.records[0].task.labels:
-            rows = [r.per_label[label] for r in self.records if label in r.per_label]
-            if rows:
-                by_label[label] = int(rows[0]["support"]), fmean(row["f1"] for row in rows)
+            if label in scores:
+                by_label[label] = supports[label], fmean(scores[label])
         return by_label
 
 

@@ -331,16 +331,19 @@ def _without_middle(word: str) -> str:
 
 def _few(notes: Sequence[str]) -> Iterator[str]:
     """The first notes on runs, and a line that counts the others."""
-    on_runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))]
-    yield from on_runs[:MOST_NOTES]
-    unsaid = len(notes) - len(on_runs[:MOST_NOTES])
+    said = 0
+    for note in notes:
+        if said < MOST_NOTES and not note.startswith(("Published values", *_PROTOCOL)):
+            said += 1
+            yield note
+    unsaid = len(notes) - said
     if unsaid:
         yield f"{unsaid} more remark{'s' if unsaid > 1 else ''}: `biobench report --notes`"
 
 
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
-    longest_name = max(len(plain(name)) for name, *_ in sheet.rows)
+    longest_name = max(len(plain(row[0])) for row in sheet.rows)
     name_width = min(longest_name, max(28, width // 3))
     titles = ["_\n".join(plain(heading).split("_")) for heading in sheet.columns[2:]]
     widths = []
@@ -373,14 +376,14 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
             )
         section = ""
         for name, source, *scores in sheet.rows:
-            cells = [Text(scores[column]) for column in columns]
-            if all(cell.plain == "–" for cell in cells):
+            cells = [scores[column] for column in columns]
+            if set(cells) == {"–"}:
                 continue  # nothing in this piece: the line stands in another one
             if source != section:
                 section = source
                 table.add_section()
                 table.add_row(Text(_SECTIONS.get(section, section), style="italic"))
-            table.add_row(Text(plain(name)), *cells)
+            table.add_row(Text(plain(name)), *map(Text, cells))
         yield table
 
 

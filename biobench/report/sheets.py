@@ -94,9 +94,14 @@ def _sparse(
     """The runs with at most a third of the tasks, as on the board, and how many each has; none
     where it is one alone, or where no run has more.
     """
-    runs = {line: len(cells) for line, cells in lines.items() if line[2] == "run"}
-    sparse = {line: scored for line, scored in runs.items() if scored <= tasks // FEW}
-    return sparse if 1 < len(sparse) < len(runs) else {}
+    runs = 0
+    sparse = {}
+    for line, cells in lines.items():
+        if line[2] == "run":
+            runs += 1
+            if len(cells) <= tasks // FEW:
+                sparse[line] = len(cells)
+    return sparse if 1 < len(sparse) < runs else {}
 
 
 def _folded_row(

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 
 from biobench.data.catalog import load_task
 from biobench.data.suite import task_of
@@ -20,6 +19,7 @@ from biobench.report.literature.published import (
     published_folder,
 )
 from biobench.report.results import Results
+from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from biobench.schema.suite import Member, SuiteSpec
@@ -37,14 +37,18 @@ def build_suite(
     """
     seen, members = suite_results(results, suite, name)
     everything = cells(replace(seen, baselines=(), judged=()), "paper")
-    rows = [replace(row, only_likely=False) for row in everything.rows if row.source != "oracle"]
+    rows: list[Row] = []
+    notes: list[str] = []
+    for row in everything.rows:
+        if row.source != "oracle":
+            rows.append(replace(row, only_likely=False))
+            notes += row.notes
     # the suite's mean is one over types or tasks where ours is one over corpora
     means_over = {}
     for task, info in seen.infos.items():
         means_over[task] = replace(info, corpus=cluster(suite, members[task]))
     averages, _ = suite_averages(rows, means_over, incomplete=incomplete)
     title = suite.name or suite.id
-    notes = list(chain.from_iterable(row.notes for row in rows))
     for source, _, text in everything.remarks:
         if source != "published":
             notes.append(text)
@@ -95,7 +99,7 @@ def suite_results(
     for member in suite.tasks:
         info = _info(results, suite, member, name)
         infos[info.id], members[info.id] = info, member
-    languages = {info.language for info in infos.values() if info.language}
+    languages = {info.language for info in infos.values()} - {""}
     if len(languages) == 1:
         language = languages.pop()
         infos = {task: replace(info, language=language) for task, info in infos.items()}

@@ -128,8 +128,9 @@ def read_mistakes(
         part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
         judged = judged_on(judged, part)
     texts = {}
-    if documents is not None and not record.redacted:
-        texts = {document.id: document.reading for document in documents}
+    if not record.redacted:
+        for document in documents or ():
+            texts[document.id] = document.reading
     failed_gate = ""
     for refusal in results.refusals:
         if refusal.group == group:

@@ -85,9 +85,12 @@ def judge(
     Each predicted mention explains at most one gold mention: an exact one first, then, in reading
     order, an overlapping one with the same ends, the same label, or the longest overlap.
     """
-    prediction_of = {p.document: p for p in predictions}
-    judged = [JudgedDocument(d, _marks(d, prediction_of.get(d.id, Prediction(d.id)))) for d in gold]
-    return sorted(judged, key=lambda j: (-j.wrong, j.document.id))
+    prediction_of = {prediction.document: prediction for prediction in predictions}
+    judged = []
+    for document in gold:
+        prediction = prediction_of.get(document.id, Prediction(document.id))
+        judged.append(JudgedDocument(document, _marks(document, prediction)))
+    return sorted(judged, key=lambda judged: (-judged.wrong, judged.document.id))
 
 
 def tally(pairs: Iterable[tuple[str, T]]) -> dict[str, Counter[T]]:
@@ -129,7 +132,7 @@ def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
     identifiers, leaked = Counter[str](), Counter[str]()
     safe_documents = 0
     for document in judged:
-        hidden = _hidden_characters([m.predicted for m in document.marks if m.predicted])
+        hidden = _hidden_characters(document)
         seen = []
         for span in document.gold:
             identifiers[span.label] += 1
@@ -140,10 +143,11 @@ def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
     return Leaks(identifiers, leaked, safe_documents)
 
 
-def _hidden_characters(predicted: Sequence[Span]) -> set[int]:
-    """The characters of the mentions, and single ones between two of them."""
-    hidden: set[int] = set()
+def _hidden_characters(document: JudgedDocument) -> set[int]:
+    """The characters of the predicted mentions, and single ones between two of them."""
+    predicted = [mark.predicted for mark in document.marks if mark.predicted]
     starts = {span.start for span in predicted}
+    hidden: set[int] = set()
     for span in predicted:
         hidden.update(range(span.start, span.end))
         if span.end + 1 in starts:

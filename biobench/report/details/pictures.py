@@ -35,12 +35,14 @@ def can_draw() -> bool:
 
 def pictures(report: Report, sheet: Sheet) -> str:
     """HTML of a suite's charts: score against size, then every task, opened where it is alone."""
+    figures = ""
     tasks = [info for info in report.columns if info.suite == sheet.suite]
-    figures = "".join(_task_figure(report, info) for info in tasks)
+    for info in tasks:
+        figures += _task_figure(report, info)
     opened = " open" if len(tasks) == 1 else ""
     summary = f"<summary>{words(sheet.title, for_html)}: charts by task</summary>\n"
     how_to_read = f"<p>{charts.TASK_SCORES}</p>\n"
-    by_task = f"<details{opened}>{summary}{how_to_read}{figures}</details>\n"
+    by_task = f"<details{opened}>{summary}{how_to_read}{''.join(figures)}</details>\n"
     return _cost_figure(report, sheet) + by_task
 
 

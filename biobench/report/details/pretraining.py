@@ -165,7 +165,10 @@ class Pretraining:
 
     def of_model(self, model_hash: str) -> TrainingRun | None:
         """The run that made the encoder with this content hash."""
-        return next((run for run in self.runs if run.model_hash == model_hash), None)
+        for run in self.runs:
+            if run.model_hash == model_hash:
+                return run
+        return None
 
 
 def pretraining_fingerprint(*folders: str | Path) -> str:
@@ -246,13 +249,13 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
         of_event = [point for point in points if point.event == event]
         step = math.ceil(len(of_event) / MOST_POINTS) or 1
         drawn += of_event[:-1:step] + of_event[-1:]
-    ledgers = (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER)
-    ledger = next((path for path in ledgers if path.is_file()), None)
-    model_hash = None
-    if ledger is not None:
-        # a damaged ledger says so where it is shown
-        with suppress(OSError, ValueError, RecursionError, AttributeError):
-            model_hash = json.loads(ledger.read_bytes()).get("model_hash")
+    ledger = model_hash = None
+    for path in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER):
+        if path.is_file() and ledger is None:
+            ledger = path
+            # a damaged ledger says so where it is shown
+            with suppress(OSError, ValueError, RecursionError, AttributeError):
+                model_hash = json.loads(path.read_bytes()).get("model_hash")
     drawn.sort(key=lambda point: (point.tokens, point.event))
     return TrainingRun(name, tuple(drawn), ledger, model_hash, skipped=step - 1)
 

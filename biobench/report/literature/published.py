@@ -149,8 +149,11 @@ def published_folder() -> Path:
 
 def folders_for(results_dir: Path, below: str = "") -> list[Path]:
     """The shipped folder of papers and the results folder's own, where they are two."""
-    folders = [published_folder() / below, results_dir / FOLDER / below]
-    return [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder.is_dir()]
+    folders = []
+    for folder in (published_folder() / below, results_dir / FOLDER / below):
+        if folder.is_dir() and folder.resolve() not in folders:
+            folders.append(folder.resolve())
+    return folders
 
 
 def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
