@@ -43,7 +43,7 @@ def _chart(curves: list[Curve]) -> Any:
     layers = [bands, lines]
     best = curves[0].baseline
     if best is not None:
-        baseline = pd.DataFrame([{"baseline": 100 * best[1], "name": best[0]}])
+        baseline = pd.DataFrame([{"baseline": 100 * best[0], "name": best[1]}])
         rule = alt.Chart(baseline).mark_rule(strokeDash=[4, 4], color=page.ink())
         layers.append(rule.encode(y="baseline:Q", tooltip=["name:N"]))
     return alt.layer(*layers).properties(height=280)

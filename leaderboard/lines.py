@@ -63,7 +63,7 @@ def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
     protocols = dict.fromkeys(lines, "")
     for group in results.groups:
         if not group.departures.whole:
-            departures = replace(group.departures, weights="", submission="", unlike=())
+            departures = group.departures.without("weights", "submission", "unlike")
             protocols[group.line] = str(departures)
     return ViewRows(results, dict(lines), protocols, baseline)
 

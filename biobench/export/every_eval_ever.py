@@ -6,14 +6,13 @@ Field names and enumerations are those of version 0.3.0 as its Python package sh
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from biobench.errors import shown_json
 from biobench.export.results import TaskResult
+from biobench.report.printers import as_json
 from biobench.report.row import Row
 from biobench.schema.kind import get_metric
 
@@ -24,9 +23,21 @@ _METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f
 def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
     """One JSON document: the model, and a result for every task and average. Scores are
     fractions."""
-    stamp = max(r.date for r in results)
+    stamp = max(result.date for result in results)
     identity = results[0].group.records[0].model
     owner, slash, _ = identity.id.partition("/")
+    details = {
+        "deployment_type": "self_deployed",
+        "model_availability": "unknown",
+        "weights_hash": identity.hash,
+        "architecture": identity.architecture,
+        "parameters": str(identity.parameters),
+    }
+    if identity.revision:
+        details["revision"] = identity.revision
+    model_info: dict[str, Any] = {"name": model, "id": identity.id}
+    if slash:
+        model_info["developer"] = owner
     document: dict[str, Any] = {
         "schema_version": VERSION,
         "evaluation_id": evaluation_id(results),
@@ -42,22 +53,10 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
             "name": "biobench",
             "version": results[0].group.records[-1].provenance.biobench,
         },
-        "model_info": {
-            "name": model,
-            "id": identity.id,
-            **({"developer": owner} if slash else {}),
-            "additional_details": {
-                "deployment_type": "self_deployed",
-                "model_availability": "unknown",
-                "weights_hash": identity.hash,
-                "architecture": identity.architecture,
-                "parameters": str(identity.parameters),
-                **({"revision": identity.revision} if identity.revision else {}),
-            },
-        },
+        "model_info": {**model_info, "additional_details": details},
         "evaluation_results": [_result(result, row) for result in results for row in result.rows],
     }
-    return shown_json(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+    return as_json(document)
 
 
 def evaluation_id(results: Sequence[TaskResult]) -> str:

@@ -76,13 +76,14 @@ def export(
 def _eval_yaml(results: Sequence[TaskResult]) -> str:
     """What the page of a benchmark's dataset repository needs; the ids are those of result
     files."""
+    tasks = []
+    for result in results:
+        tasks.append({"id": result.info.id, "config": result.info.id, "split": "test"})
     declared = {
         "name": "BioBench",
         "description": "Biomedical encoders, fine-tuned over several seeds.",
         "evaluation_framework": "biobench",
-        "tasks": [
-            {"id": result.info.id, "config": result.info.id, "split": "test"} for result in results
-        ],
+        "tasks": tasks,
     }
     head = (
         "# eval.yaml of the benchmark's dataset repository, with a configuration a task. The hub "
@@ -93,26 +94,30 @@ def _eval_yaml(results: Sequence[TaskResult]) -> str:
 
 
 def _model_card(model: str, results: Sequence[TaskResult]) -> str:
-    entries = [
-        EvalResult(
-            task_type="token-classification"
-            if traits_of(result.info.type).spans
-            else "text-classification",
-            task_name=plain(result.info.name),
-            dataset_type=result.hub_repo or result.info.id,
-            dataset_name=plain(result.info.name),
-            dataset_split="test",
-            metric_type="f1" if "f1" in row.metric.split("_") else row.metric,
-            metric_name=f"{get_metric(row.metric).words} ({seeds_words(row)})",
-            metric_value=round(row.mean, 6),
-        )
-        for result in results
-        for row in result.rows
-    ]
-    languages = sorted({r.info.language for r in results if r.info.language})
+    entries = []
+    for result in results:
+        is_tagging = traits_of(result.info.type).spans
+        for row in result.rows:
+            is_f1 = "f1" in row.metric.split("_")
+            entries.append(
+                EvalResult(
+                    task_type="token-classification" if is_tagging else "text-classification",
+                    task_name=plain(result.info.name),
+                    dataset_type=result.hub_repo or result.info.id,
+                    dataset_name=plain(result.info.name),
+                    dataset_split="test",
+                    metric_type="f1" if is_f1 else row.metric,
+                    metric_name=f"{get_metric(row.metric).words} ({seeds_words(row)})",
+                    metric_value=round(row.mean, 6),
+                )
+            )
     data = ModelCardData(
-        language=languages, model_name=plain(model), eval_results=entries, tags=["biobench"]
+        language=sorted({result.info.language for result in results} - {""}),
+        model_name=plain(model),
+        eval_results=entries,
+        tags=["biobench"],
     )
+    averages = " | ".join(get_metric(METRICS[average]).words for average in AVERAGES)
     lines = [
         "---",
         data.to_yaml(),
@@ -123,9 +128,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         "Percent; ± is half the 95% t interval over seeds, missing where there is one seed or all "
         "gave the same score.",
         "",
-        "| task | seeds | published average | "
-        + " | ".join(get_metric(METRICS[a]).words for a in AVERAGES)
-        + " |",
+        f"| task | seeds | published average | {averages} |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += map(_table_line, results)
@@ -141,8 +144,7 @@ def _table_line(result: TaskResult) -> str:
         f"{get_metric(published.metric).words} {percent(published)}",
     ]
     for average in AVERAGES:
-        row = result.row_of(METRICS[average])
-        cells.append("–" if row is None else percent(row))
+        cells.append(percent(result.row_of(METRICS[average])))
     return f"| {' | '.join(cells)} |"
 
 

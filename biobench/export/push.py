@@ -35,11 +35,10 @@ def push_results(repository: str, text: str, format: str) -> str:
             hint="write --push ORGANISATION/NAME",
         )
     try:
-        page = (
-            _add_entries(repository, text)
-            if format == "model-card"
-            else _add_file(repository, RESULTS_FILE, text)
-        )
+        if format == "model-card":
+            page = _add_entries(repository, text)
+        else:
+            page = _add_file(repository, RESULTS_FILE, text)
     except client_errors() as error:
         message, hint = explain(error, repository, "model", "main")
         raise StoreError(f"hub model {plain(repository)}: {plain(message)}", hint=hint) from error
@@ -65,7 +64,10 @@ def _add_entries(repository: str, text: str) -> str | None:
 def _add_file(repository: str, path: str, text: str) -> str | None:
     from huggingface_hub import CommitOperationAdd, HfApi
 
-    operation = CommitOperationAdd(path, text.encode())
-    return (
-        HfApi().create_commit(repository, [operation], commit_message=_TITLE, create_pr=True).pr_url
+    request = HfApi().create_commit(
+        repository,
+        [CommitOperationAdd(path, text.encode())],
+        commit_message=_TITLE,
+        create_pr=True,
     )
+    return request.pr_url

@@ -6,8 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from biobench.errors import UsageError
-from biobench.report.entrants import Entrant, find_entrants, line_name
-from biobench.report.escape import plain
+from biobench.report.entrants import Entrant, ambiguous, find_entrants, line_name
 from biobench.report.frame import build
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results
@@ -41,11 +40,12 @@ class TaskResult:
         """The dataset repository of the source that the runs read, None where it is on no hub."""
         if self.info.spec is None:
             return None
-        used = {r.task.source for r in self.group.records}
-        repos = {
-            s.hub.repo for s in self.info.spec.all_sources if s.id in used and s.hub is not None
-        }
-        return repos.pop() if len(repos) == 1 else None
+        used = {record.task.source for record in self.group.records}
+        repositories = set()
+        for source in self.info.spec.all_sources:
+            if source.id in used and source.hub is not None:
+                repositories.add(source.hub.repo)
+        return repositories.pop() if len(repositories) == 1 else None
 
 
 def model_results(results: Results, model: str) -> list[TaskResult]:
@@ -61,7 +61,7 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
     exported: list[TaskResult] = []
     for task, info in results.infos.items():
         needed = len(AVERAGES) if has_f1(info.type) else 1
-        if task in full_runs and len(rows[task]) >= needed:
+        if len(rows.get(task, ())) >= needed:
             exported.append(TaskResult(info, full_runs[task], tuple(rows[task])))
     if not exported:
         message = f"the records of '{entrant.label}' have no scores"
@@ -74,30 +74,32 @@ def _full_runs(entrant: Entrant) -> dict[str, RunGroup]:
     variants.
     """
     stored = [group for of_task in entrant.groups.values() for group in of_task]
-    if stored and all(group.is_untrained for group in stored):
-        message = f"nothing was trained here for the scores of '{entrant.label}'"
-        raise UsageError(message, hint="exports hold fine-tuned models: run it without --track")
-    groups = [group for group in stored if group.departures.whole]
-    if not groups:
-        message = f"'{entrant.label}' has only limited or overridden runs"
-        raise UsageError(message, hint="run it in full; only such runs are exported")
-    lines = sorted({line_name(group.model, group.variant) for group in groups})
+    full_runs = [group for group in stored if group.departures.whole]
+    if all(group.is_untrained for group in stored):
+        raise UsageError(
+            f"nothing was trained here for the scores of '{entrant.label}'",
+            hint="exports hold fine-tuned models: run it without --track",
+        )
+    if not full_runs:
+        raise UsageError(
+            f"'{entrant.label}' has only limited or overridden runs",
+            hint="run it in full; only such runs are exported",
+        )
+    lines = {line_name(group.model, group.variant) for group in full_runs}
     if len(lines) > 1:
         message = f"'{entrant.label}' names {len(lines)} different weights or submissions here"
-        raise UsageError(message, hint="name one: " + ", ".join(f"'{plain(x)}'" for x in lines))
-    return {group.task: group for group in groups}
+        raise ambiguous(message, lines)
+    return {group.task: group for group in full_runs}
 
 
 def _rows_by_task(
     results: Results, entrant: Entrant, full_runs: dict[str, RunGroup]
 ) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, dict[str, Row]] = defaultdict(dict)
     published_first: tuple[AverageName, ...] = ("paper", *AVERAGES)
     for average in published_first:
         for row in build(results, average, models=[entrant.model], sources=[entrant.source]).rows:
-            if row.task not in full_runs or row.variant != full_runs[row.task].variant:
-                continue
-            # kinds without F1 have one score whatever the average
-            if all(row.metric != earlier.metric for earlier in rows[row.task]):
-                rows[row.task].append(row)
-    return rows
+            if row.task in full_runs and row.variant == full_runs[row.task].variant:
+                # kinds without F1 have one score whatever the average
+                rows[row.task].setdefault(row.metric, row)
+    return {task: list(of_task.values()) for task, of_task in rows.items()}

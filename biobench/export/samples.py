@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from biobench.errors import UsageError, shown_json
@@ -16,6 +16,7 @@ from biobench.export.results import TaskResult
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
+from biobench.score.counting import Item
 
 
 def samples(results: Sequence[TaskResult]) -> str:
@@ -32,12 +33,11 @@ def samples(results: Sequence[TaskResult]) -> str:
     if left_out:
         logging.getLogger("biobench").warning(f"{message}: {reason}")
     evaluation = evaluation_id(results)
-    lines = [
-        shown_json(json.dumps(sample, ensure_ascii=False, allow_nan=False))
-        for result in shared
-        for sample in _samples_of(result, evaluation)
-    ]
-    return "\n".join(lines) + "\n"
+    lines = ""
+    for result in shared:
+        for sample in _samples_of(result, evaluation):
+            lines += shown_json(json.dumps(sample, ensure_ascii=False, allow_nan=False)) + "\n"
+    return lines
 
 
 def _is_shown(result: TaskResult) -> bool:
@@ -75,19 +75,18 @@ def _answered(
     """
     kind = get_kind(record.task.type)
     gold = kind.items(document)
-    given = set() if prediction is None else kind.items(prediction)
-    if kind.ranked and prediction is not None:
-        given = {(label, 0, 0) for label in prediction.labels[:1]}
-        gold = (gold & given) or gold
+    given = set()
+    if prediction is not None:
+        given = kind.items(prediction)
+        if kind.ranked:
+            given = {(label, 0, 0) for label in prediction.labels[:1]}
+            gold = (gold & given) or gold
     score = 1.0
     if gold or given:
         score = 2 * len(gold & given) / (len(gold) + len(given))
-    answers = [_shown(item) for item in sorted(given, key=_position)]
+    answers = _shown(given)
     return {
-        "input": {
-            "raw": "",
-            "reference": [_shown(item) for item in sorted(gold, key=_position)],
-        },
+        "input": {"raw": "", "reference": _shown(gold)},
         "output": {"raw": answers},
         "answer_attribution": [
             {
@@ -102,12 +101,11 @@ def _answered(
     }
 
 
-def _position(item: tuple[str, int, int]) -> tuple[int, int, str]:
-    label, start, end = item
-    return start, end, label
-
-
-def _shown(item: tuple[str, int, int]) -> str:
-    """``Disease 12:20`` for characters [12, 20); the label alone for a whole document."""
-    label, start, end = item
-    return f"{label} {start}:{end}" if end else label
+def _shown(items: Iterable[Item]) -> list[str]:
+    """In reading order, ``Disease 12:20`` for characters [12, 20); the label alone for a whole
+    document.
+    """
+    shown = []
+    for label, start, end in sorted(items, key=lambda item: (item[1], item[2], item[0])):
+        shown.append(f"{label} {start}:{end}" if end else label)
+    return shown

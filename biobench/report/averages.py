@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, mul
+from statistics import fmean
+from typing import Any
 
 from biobench.report.groups import Source
 from biobench.report.row import Row
@@ -32,29 +34,31 @@ def suite_averages(
     no average. asked: the tasks that `rows` were narrowed to; where it cuts a suite, no line is
     said to lack a task.
     """
-    members: dict[str, list[str]] = defaultdict(list)
+    members: dict[str, set[str]] = defaultdict(set)
     for info in infos.values():
         if info.in_suite:
-            members[info.suite].append(info.id)
+            members[info.suite].add(info.id)
     averages: list[Row] = []
-    incomplete_lines: dict[str, int] = defaultdict(int)
+    incomplete_lines: Counter[str] = Counter()
     for suite, line in _lines(rows, infos):
         needed = len(members[suite])
         if needed < 2 or line[0].partial:
             continue
         if len(line) == needed or (incomplete and len(line) > 1):
             averages.append(_average(suite, line, needed, infos))
-        else:
+        elif asked is None or members[suite] <= set(asked):
             incomplete_lines[suite] += 1
-    notes = [note for row in averages for note in row.notes]
+    notes = list(chain.from_iterable(row.notes for row in averages))
     for suite, count in incomplete_lines.items():
-        if asked is None or set(members[suite]) <= set(asked):
-            lack = f"some of the {len(members[suite])} {suite} tasks are missing under this average"
-            notes.append(f"rows without a suite average, because {lack}: {count}")
+        lack = f"some of the {len(members[suite])} {suite} tasks are missing under this average"
+        notes.append(f"rows without a suite average, because {lack}: {count}")
     return tuple(averages), notes
 
 
-def _lines(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[tuple[str, list[Row]]]:
+def _lines(
+    rows: Sequence[Row],
+    infos: Mapping[str, TaskInfo],
+) -> list[tuple[str, list[Row]]]:
     """Each suite with the rows of one line of its table. Baselines and oracles have no average."""
     lines: dict[tuple[str, tuple[str, str, Source]], list[Row]] = defaultdict(list)
     for row in rows:
@@ -64,34 +68,38 @@ def _lines(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[tuple[str
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:
-    """The mean where every value is known."""
-    measured = [value for value in values if value is not None]
-    if not measured or len(measured) < len(values):
-        return None
-    return sum(measured) / len(measured)
+    """The mean of one value or more, where every one is known."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total / len(values)
 
 
-class _Spread(NamedTuple):
-    """sd and the ends of the 95% interval of a mean of tasks, None where they are unknown."""
-
-    sd: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-def _average(suite: str, rows: Sequence[Row], needed: int, infos: Mapping[str, TaskInfo]) -> Row:
+def _average(
+    suite: str,
+    rows: Sequence[Row],
+    needed: int,
+    infos: Mapping[str, TaskInfo],
+) -> Row:
     """The mean over the corpora of the rows' means; costs are means over the tasks, the memory
     their maximum. needed: how many tasks the suite has.
     """
     weights = task_weights([infos[row.task].corpus for row in rows]).tolist()
-    trained = _weighted(weights, [row.trained_mean for row in rows])
-    spread = _spread(rows, weights, trained)
-    failed = sum(row.failed for row in rows)
-    metrics = {row.metric for row in rows}
-    memory = [row.peak_memory_bytes for row in rows if row.peak_memory_bytes is not None]
-    costs: dict[str, Any] = {
-        name: known_mean([getattr(row, name) for row in rows]) for name in COSTS
-    }
+    trained = _weighted(weights, map(attrgetter("trained_mean"), rows))
+    sd, low, high = _spread(rows, weights, trained)
+    failed = 0
+    metrics: set[str] = set()
+    memory: list[int] = []
+    for row in rows:
+        failed += row.failed
+        metrics.add(row.metric)
+        if row.peak_memory_bytes is not None:
+            memory.append(row.peak_memory_bytes)
+    costs: dict[str, Any] = {}
+    for name in COSTS:
+        costs[name] = known_mean([getattr(row, name) for row in rows])
     notes: tuple[str, ...] = ()
     if len(rows) != needed:
         notes = (f"{rows[0].model}: average over {len(rows)} of {needed} {suite} tasks",)
@@ -99,17 +107,17 @@ def _average(suite: str, rows: Sequence[Row], needed: int, infos: Mapping[str, T
         model=rows[0].model,
         task=f"avg_{suite}",
         metric=metrics.pop() if len(metrics) == 1 else "mixed",
-        mean=_weighted(weights, [row.mean for row in rows]),
-        sd=spread.sd,
-        low=spread.low,
-        high=spread.high,
+        mean=_weighted(weights, map(attrgetter("mean"), rows)),
+        sd=sd,
+        low=low,
+        high=high,
         n_seeds=min(row.n_seeds for row in rows),
         source=rows[0].source,
         variant=rows[0].variant,
         language=rows[0].language,
         suite=suite,
         tasks=len(rows),
-        task_mean=math.fsum(row.mean for row in rows) / len(rows),
+        task_mean=fmean(row.mean for row in rows),
         failed=failed,
         kept=trained if failed else None,
         complete=not notes,
@@ -121,35 +129,38 @@ def _average(suite: str, rows: Sequence[Row], needed: int, infos: Mapping[str, T
     )
 
 
-def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
-    return math.fsum(map(operator.mul, weights, values))
+def _weighted(weights: Sequence[float], values: Iterable[float]) -> float:
+    return math.fsum(map(mul, weights, values))
 
 
-def _spread(rows: Sequence[Row], weights: Sequence[float], mean: float) -> _Spread:
-    """The spread of the weighted mean over other seeds, for these tasks and test sets.
+def _spread(
+    rows: Sequence[Row], weights: Sequence[float], mean: float
+) -> tuple[float | None, float | None, float | None]:
+    """sd and the ends of the 95% interval of the weighted mean over other seeds, for these tasks
+    and test sets; None where they are unknown.
 
     Seeds of different tasks are independent runs, so the variances of the means add up
     (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. mean: of the
     runs that trained, about which the interval lies.
     """
-    squares: list[float] = []
+    variance_of_scores = 0.0
     variances: list[tuple[float, float]] = []
     for weight, row in zip(weights, rows, strict=True):
         trained_seeds = row.n_seeds - row.failed
         if row.sd is None or trained_seeds < 2:
-            return _Spread()
+            return None, None, None
         square = (weight * row.sd) ** 2
-        squares.append(square)
+        variance_of_scores += square
         variances.append((square * (1 / trained_seeds + row.ratio), trained_seeds - 1.0))
-    sd = math.sqrt(sum(squares))
-    test = t_from_se(
+    sd = math.sqrt(variance_of_scores)
+    interval = t_from_se(
         mean,
         math.sqrt(sum(variance for variance, _ in variances)),
         pooled_df(variances),
         n=min(row.n_seeds for row in rows),
         estimand=Estimand.THESE_TEST_SETS,
-    )
+    ).interval
     # where one task's spread is unknown (its seeds gave equal scores), so is that of the mean
-    if test.interval is None or any(row.low is None for row in rows):
-        return _Spread(sd)
-    return _Spread(sd, max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0))
+    if interval is None or any(row.low is None for row in rows):
+        return sd, None, None
+    return sd, max(float(interval.low), 0.0), min(float(interval.high), 1.0)

@@ -4,7 +4,7 @@ ranked.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,55 +38,54 @@ def judge(
     """The runs whose task passes its gate on their data or has none, those that it refuses, and
     remarks on both.
     """
-    kept: list[RunGroup] = []
+    accepted: list[RunGroup] = []
     refusals: list[Refusal] = []
-    others: dict[tuple[Source, str], str] = {}
+    remarks: dict[Remark, None] = {}
     for group in groups:
-        verdict, task, place = verdict_on(group, baselines), group.task, (group.source, group.task)
+        verdict, task = verdict_on(group, baselines), group.task
+        if verdict is not None and not verdict.passed:
+            refusals.append(Refusal(group, verdict.reasons))
+            continue
+        accepted.append(group)
+        text = ""
         if verdict is None:
-            others[place] = (
+            text = (
                 f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` "
                 f"gives one"
             )
-        elif not verdict.passed:
-            refusals.append(Refusal(group, verdict.reasons))
-            continue
         elif verdict.flags:
-            others[place] = f"the gate flags {task}: {'; '.join(verdict.flags)}"
-        kept.append(group)
-    remarks = [(*place, text) for place, text in others.items()]
-    return tuple(kept), tuple(refusals), (*refusal_remarks(refusals), *remarks)
+            text = f"the gate flags {task}: {'; '.join(verdict.flags)}"
+        if text:
+            remarks[group.source, task, text] = None
+    return tuple(accepted), tuple(refusals), (*refusal_remarks(refusals), *remarks)
 
 
 def refusal_remarks(refusals: Sequence[Refusal]) -> list[Remark]:
     """For each source and task, how many runs are left out, why, and what to do about it."""
-    runs: Counter[tuple[Source, str]] = Counter()
-    reasons: dict[tuple[Source, str], tuple[str, ...]] = {}
+    refused: dict[tuple[Source, str], list[Refusal]] = defaultdict(list)
     for refusal in refusals:
-        place = (refusal.group.source, refusal.group.task)
-        runs[place] += len(refusal.group.briefs)
-        reasons[place] = refusal.reasons
+        refused[refusal.group.source, refusal.group.task].append(refusal)
     remarks: list[Remark] = []
-    for (source, task), count in runs.items():
+    for (source, task), of_task in refused.items():
+        runs = sum(len(refusal.group.briefs) for refusal in of_task)
         text = (
-            f"{task} fails its gate, so its runs ({count}) are neither shown nor averaged: "
-            f"{'; '.join(reasons[source, task])}; {AFTER_FAILED_GATE}"
+            f"{task} fails its gate, so its runs ({runs}) are neither shown nor averaged: "
+            f"{'; '.join(of_task[-1].reasons)}; {AFTER_FAILED_GATE}"
         )
         remarks.append((source, task, text))
     return remarks
 
 
-def verdict_on(group: RunGroup, baselines: Sequence[BaselineRecord]) -> BaselineRecord | None:
+def verdict_on(
+    group: RunGroup,
+    baselines: Sequence[BaselineRecord],
+) -> BaselineRecord | None:
     """The verdict on the group's spec and data, else the newest on its data (see
     `store.baselines.find_baseline`).
     """
-    first = group.briefs[0]
-    matching = [
-        r
-        for r in baselines
-        if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)
-    ]
-    return matching[0] if matching else latest(baselines, group.task, first.data)
+    brief = group.briefs[0]
+    on_spec = [record for record in baselines if record.task_hash == brief.spec]
+    return latest(on_spec, group.task, brief.data) or latest(baselines, group.task, brief.data)
 
 
 def baseline_rows(
@@ -98,19 +97,14 @@ def baseline_rows(
     """A row a policy of each task; metrics: task -> the score to show. Policies without that score
     have none, nor has the one by ids and order.
     """
-    return [
-        _policy_row(
-            policy.name,
-            infos[record.task],
-            metric,
-            policy.scores[metric],
-            POLICY_SOURCES[policy.kind],
-        )
-        for record in shown(records, groups, infos)
-        for metric in [metrics[record.task]]
-        for policy in record.policies
-        if metric in policy.scores and policy.name != ORDER
-    ]
+    rows = []
+    for record in shown(records, groups, infos):
+        info, metric = infos[record.task], metrics[record.task]
+        for policy in record.policies:
+            if metric in policy.scores and policy.name != ORDER:
+                source = POLICY_SOURCES[policy.kind]
+                rows.append(_policy_row(policy.name, info, metric, policy.scores[metric], source))
+    return rows
 
 
 def oracle_rows(
@@ -123,74 +117,80 @@ def oracle_rows(
     have no row: a model may tell a label without seeing its mention, so what the window shows
     bounds nothing.
     """
-    best: dict[tuple[str, int], float] = {}
+    best: dict[tuple[str, int], float] = defaultdict(float)
     for group in groups:
+        metric = metrics[group.task]
+        if not traits_of(group.briefs[0].type).spans or group.departures.partial:
+            continue
         for brief in group.briefs:
-            reached = brief.ceiling.get(metrics[group.task])
-            if (
-                reached is not None
-                and brief.limit is None
-                and brief.split == "test"
-                and traits_of(brief.type).spans
-            ):
+            if metric in brief.ceiling:
                 at = (group.task, brief.max_length)
-                best[at] = max(best.get(at, 0.0), reached)
-    return [
-        _policy_row(f"oracle through {window} tokens", infos[task], metrics[task], value, "oracle")
-        for (task, window), value in sorted(best.items())
-        if value < 1
-    ]
+                best[at] = max(best[at], brief.ceiling[metric])
+    rows = []
+    for (task, window), reached in sorted(best.items()):
+        if reached < 1:
+            name = f"oracle through {window} tokens"
+            rows.append(_policy_row(name, infos[task], metrics[task], reached, "oracle"))
+    return rows
 
 
-def _policy_row(name: str, info: TaskInfo, metric: str, score: float, source: Source) -> Row:
+def _policy_row(
+    name: str,
+    info: TaskInfo,
+    metric: str,
+    score: float,
+    source: Source,
+) -> Row:
     return Row(
         name, info.id, metric, score, source=source, language=info.language, suite=info.suite
     )
 
 
-def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
+def below_baselines(
+    rows: Sequence[Row],
+    everything: Sequence[Row],
+) -> list[str]:
     """A note a model of `rows` that scores below the best baseline of a task; these are those of
     `everything`.
 
     Models with the least of a baseline's score come first.
     """
     best: dict[tuple[str, str], Row] = {}
-    for row in everything:
-        key = (row.task, row.metric)
-        if row.source == "baseline" and (key not in best or row.mean > best[key].mean):
-            best[key] = row
-    below: dict[str, list[tuple[float, str]]] = {}
+    for row in sorted(everything, key=lambda row: row.mean):
+        if row.source == "baseline":
+            best[row.task, row.metric] = row
+    below: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in rows:
         bar = best.get((row.task, row.metric))
-        if (
-            row.source in MODELS
-            and bar is not None
-            and not get_metric(row.metric).falls
-            and row.mean < bar.mean
-        ):
+        if bar is None or row.source not in MODELS or get_metric(row.metric).falls:
+            continue
+        if row.mean < bar.mean:
             text = (
                 f"{row.task} {100 * row.mean:.1f}, below the baseline {100 * bar.mean:.1f} "
                 f"({bar.model})"
             )
-            below.setdefault(row.name, []).append((row.mean / bar.mean, text))
-    return [
-        f"{model} learnt less than a baseline: {'; '.join(text for _, text in sorted(texts))}"
-        for model, texts in sorted(below.items(), key=lambda item: min(item[1]))
-    ]
+            below[row.name].append((row.mean / bar.mean, text))
+    notes = []
+    for model, texts in sorted(below.items(), key=lambda item: min(item[1])):
+        tasks = "; ".join(text for _, text in sorted(texts))
+        notes.append(f"{model} learnt less than a baseline: {tasks}")
+    return notes
 
 
-def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
+def no_skill(
+    records: Sequence[BaselineRecord],
+) -> dict[tuple[str, str], float]:
     """(task, metric) -> the best score of a policy that does not look at the text, over the records
     of the task. On a needle no policy has skill: what looks at the text is at chance there.
     """
-    best: dict[tuple[str, str], float] = {}
+    best: dict[tuple[str, str], float] = defaultdict(float)
     for record in records:
         skilled = () if record.type == NEEDLE else SKILLED
         for policy in record.policies:
             if policy.kind == "floor" and policy.name not in skilled:
                 for metric, score in policy.scores.items():
-                    best[record.task, metric] = max(score, best.get((record.task, metric), 0.0))
-    return best
+                    best[record.task, metric] = max(score, best[record.task, metric])
+    return dict(best)
 
 
 def shown(
@@ -199,10 +199,16 @@ def shown(
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else
     the newest.
     """
-    data = {(g.task, b.data) for g in groups for b in g.briefs}
-    best: dict[str, tuple[tuple[bool, bool, str], BaselineRecord]] = {}
-    for r in records:
-        rank = ((r.task, r.data_hash) in data, r.task_hash in infos[r.task].hashes.values(), r.made)
-        if r.task not in best or rank > best[r.task][0]:
-            best[r.task] = (rank, r)
-    return [record for _, record in best.values()]
+    data: set[tuple[str, str]] = set()
+    for group in groups:
+        data.update((group.task, brief.data) for brief in group.briefs)
+    by_task: dict[str, list[BaselineRecord]] = defaultdict(list)
+    for record in records:
+        by_task[record.task].append(record)
+
+    def rank(record: BaselineRecord) -> tuple[bool, bool, str]:
+        is_of_runs = (record.task, record.data_hash) in data
+        is_shipped = record.task_hash in infos[record.task].hashes.values()
+        return is_of_runs, is_shipped, record.made
+
+    return [max(of_task, key=rank) for of_task in by_task.values()]

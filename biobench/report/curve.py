@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from biobench.core.files import canonical
 from biobench.report.escape import plain
+from biobench.report.evidence import LEAST_SEEDS
 from biobench.report.frame import cells
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results, metric_of
@@ -26,8 +26,6 @@ from biobench.stats import (
     t_from_se,
 )
 
-LEAST_SEEDS = 3
-"""Fewer give neither an interval nor a difference."""
 WIDTH = 32
 """Characters of a drawn line."""
 
@@ -48,15 +46,10 @@ class CurveShare:
     unit: float
     """What one more right answer is worth at most."""
 
-    @property
-    def is_tested(self) -> bool:
-        """Whether there are seeds enough for a difference."""
-        return len(self.scores) >= LEAST_SEEDS
-
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One model on one task; points by share, two at least. baseline: name and score of the best
+    """One model on one task; points by share, two at least. baseline: score and name of the best
     stored one.
     """
 
@@ -64,45 +57,47 @@ class Curve:
     task: str
     metric: str
     points: tuple[CurveShare, ...]
-    baseline: tuple[str, float] | None = None
-
-    @property
-    def title(self) -> str:
-        """What its numbers are."""
-        return f"{self.task}, {get_metric(self.metric).words}, percent"
+    baseline: tuple[float, str] | None = None
 
 
-def curves_of(results: Results, task: str, average: AverageName = "paper") -> list[Curve]:
+def curves_of(
+    results: Results,
+    task: str,
+    average: AverageName = "paper",
+) -> list[Curve]:
     """The curves of a task: groups of runs that differ in the training fraction alone."""
     metric = metric_of(results.infos[task], average)
-    rows = [row for row in cells(results, average).rows if row.task == task]
-    row_of = {row.line: row for row in rows}
+    rows = {row.line: row for row in cells(results, average).rows if row.task == task}
     alike: dict[tuple[Any, ...], list[CurveShare]] = defaultdict(list)
     for group in results.groups:
-        row = row_of.get((group.model, group.variant, group.source))
+        row = rows.get((group.model, group.variant, group.source))
         if group.task == task and row is not None and not group.folds:
             share, recipe = _recipe(group)
-            _, *condition = group.condition
-            weights = group.briefs[0].weights
-            key = group.source, group.model, weights, recipe, *condition
-            alike[key].append(_point(share, group, row))
-    baselines = [(row.model, row.mean) for row in rows if row.source == "baseline"]
-    best = max(baselines, key=lambda pair: pair[1], default=None)
+            weights, (_, *condition) = group.briefs[0].weights, group.condition
+            alike[group.model, group.source, weights, recipe, *condition].append(
+                _point(share, group, row)
+            )
+    best = None
+    for row in rows.values():
+        if row.source == "baseline" and (best is None or row.mean > best[0]):
+            best = row.mean, row.model
     curves = []
-    for (_, model, *_), points in alike.items():
+    for (model, *_), points in alike.items():
         if len(points) > 1:
-            ordered = tuple(sorted(points, key=lambda point: point.share))
-            curves.append(Curve(model, task, metric, ordered, best))
+            points.sort(key=lambda point: point.share)
+            curves.append(Curve(model, task, metric, tuple(points), best))
     return curves
 
 
 def _recipe(group: RunGroup) -> tuple[float, str]:
     """The share of the training documents, and all else that the records say of the protocol."""
-    protocol, share = deepcopy(group.records[0].protocol), 1.0
-    training = protocol.get("training")
+    protocol, share = dict(group.records[0].protocol), 1.0
     # A record is a stranger's: its protocol may hold anything.
-    if isinstance(training, dict) and isinstance(training.get("train_fraction"), float):
-        share = training.pop("train_fraction")
+    if isinstance(protocol.get("training"), dict):
+        training = dict(protocol["training"])
+        if isinstance(training.get("train_fraction"), float):
+            share = training.pop("train_fraction")
+        protocol["training"] = training
     return share, canonical(protocol)
 
 
@@ -120,17 +115,16 @@ def _point(share: float, group: RunGroup, row: Row) -> CurveShare:
     )
 
 
-def difference(point: CurveShare, other: CurveShare) -> MeanTest | None:
-    """`other` minus `point` over seeds (Welch); None below three seeds."""
-    if not (point.is_tested and other.is_tested):
+def difference(point: CurveShare, later: CurveShare) -> MeanTest | None:
+    """`later` minus `point` over seeds (Welch); None below three seeds."""
+    if min(len(point.scores), len(later.scores)) < LEAST_SEEDS:
         return None
-    parts = [seed_part(each.scores, resolution=each.unit) for each in (point, other)]
-    error = math.sqrt(sum(variance for variance, _ in parts))
+    variances = [seed_part(share.scores, resolution=share.unit) for share in (point, later)]
     return t_from_se(
-        other.mean - point.mean,
-        error,
-        pooled_df(parts),
-        n=len(point.scores) + len(other.scores),
+        later.mean - point.mean,
+        math.sqrt(sum(variance for variance, _ in variances)),
+        pooled_df(variances),
+        n=len(point.scores) + len(later.scores),
         estimand=Estimand.NEW_SEEDS,
     )
 
@@ -138,23 +132,22 @@ def difference(point: CurveShare, other: CurveShare) -> MeanTest | None:
 def doublings(curve: Curve) -> Iterator[tuple[CurveShare, MeanTest]]:
     """Each point whose double was run, and what doubling gives. Nothing is extrapolated."""
     for point in curve.points:
-        for other in curve.points:
-            gain = None
-            if math.isclose(other.share, 2 * point.share):
-                gain = difference(point, other)
-            if gain is not None:
-                yield point, gain
+        for double in curve.points:
+            if math.isclose(double.share, 2 * point.share):
+                gain = difference(point, double)
+                if gain is not None:
+                    yield point, gain
 
 
 def answer(curve: Curve) -> str:
     """One sentence: the score with so many texts, and what twice as many give."""
-    known = list(doublings(curve))
-    if not known:
+    gains = list(doublings(curve))
+    if not gains:
         return (
             f"{plain(curve.model)}: no fraction was run with its double over "
             f"{LEAST_SEEDS} seeds, so there is no answer on doubling"
         )
-    point, gain = known[-1]
+    point, gain = gains[-1]
     assert gain.interval is not None
     ends = f"{100 * gain.interval.low:.1f} to {100 * gain.interval.high:.1f}"
     return (
@@ -166,18 +159,21 @@ def answer(curve: Curve) -> str:
 def crossing(first: Curve, second: Curve) -> str | None:
     """Where the lead changes, if both leads are shown (Holm over the shares that both have)."""
     of_second = {point.share: point for point in second.points}
-    pairs = [(p, of_second[p.share]) for p in first.points if p.share in of_second]
-    tests = [difference(one, other) for one, other in pairs]
-    steps = holm([None if test is None else test.p for test in tests])
+    shared, tests = [], []
+    for point in first.points:
+        if point.share in of_second:
+            shared.append(point)
+            tests.append(difference(point, of_second[point.share]))
+    steps = holm([test.p if test else None for test in tests])
     leads: list[tuple[CurveShare, str]] = []
-    for (point, _), test, step in zip(pairs, tests, steps, strict=True):
+    for point, test, step in zip(shared, tests, steps, strict=True):
         if test is not None and step is not None and step.passed:
             leads.append((point, second.model if test.estimate > 0 else first.model))
-    for (point, leader), (later, other_leader) in pairwise(leads):
-        if leader != other_leader:
+    for (point, leader), (later, next_leader) in pairwise(leads):
+        if leader != next_leader:
             return (
                 f"the curves cross: {plain(leader)} leads with {texts(point)}, "
-                f"{plain(other_leader)} with {texts(later)}"
+                f"{plain(next_leader)} with {texts(later)}"
             )
     return None
 
@@ -199,29 +195,37 @@ def _score(point: CurveShare) -> str:
 
 def as_text(curves: Sequence[Curve]) -> str:
     """The curves of one task: a drawn line a point, the answer of each, and where two cross."""
-    lines = [curves[0].title]
-    ends = [value for c in curves for p in c.points for value in (p.low, p.high, p.mean)]
-    known = [value for value in ends if value is not None]
+    lines = [f"{curves[0].task}, {get_metric(curves[0].metric).words}, percent"]
+    scores: list[float] = []
+    for curve in curves:
+        for point in curve.points:
+            scores.append(point.mean)
+            if point.low is not None and point.high is not None:
+                scores += [point.low, point.high]
     baseline = curves[0].baseline
     if baseline is not None:
-        known.append(baseline[1])
-        lines.append(f"best baseline (:): {plain(baseline[0])}, {100 * baseline[1]:.1f}")
-    low, high = min(known), max(known)
+        scores.append(baseline[0])
+        lines.append(f"best baseline (:): {plain(baseline[1])}, {100 * baseline[0]:.1f}")
     for curve in curves:
-        lines.append("")
-        lines.append(plain(curve.model))
+        lines += ["", plain(curve.model)]
         for point in curve.points:
-            drawn = _drawn(point, baseline, low, high)
+            drawn = _drawn(point, baseline, min(scores), max(scores))
             lines.append(f"  {texts(point):>24}  {drawn}  {_score(point)}")
     lines.append("")
     lines += [answer(curve) for curve in curves]
-    for place, first in enumerate(curves):
-        crossings = [crossing(first, second) for second in curves[place + 1 :]]
-        lines += [line for line in crossings if line is not None]
+    for first, second in combinations(curves, 2):
+        crossed = crossing(first, second)
+        if crossed is not None:
+            lines.append(crossed)
     return "\n".join(lines) + "\n"
 
 
-def _drawn(point: CurveShare, baseline: tuple[str, float] | None, low: float, high: float) -> str:
+def _drawn(
+    point: CurveShare,
+    baseline: tuple[float, str] | None,
+    low: float,
+    high: float,
+) -> str:
     """The mean (o) in its interval (-) between the lowest and the highest number of the task."""
 
     def column(value: float) -> int:
@@ -229,10 +233,10 @@ def _drawn(point: CurveShare, baseline: tuple[str, float] | None, low: float, hi
 
     line = [" "] * WIDTH
     if baseline is not None:
-        line[column(baseline[1])] = ":"
+        line[column(baseline[0])] = ":"
     if point.low is not None and point.high is not None:
-        for place in range(column(point.low), column(point.high) + 1):
-            line[place] = "-"
+        start, end = column(point.low), column(point.high) + 1
+        line[start:end] = "-" * (end - start)
     line[column(point.mean)] = "o"
     return "".join(line)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biobench.core.hub import cached_commit
 from biobench.errors import UsageError
-from biobench.report.baselines import Refusal
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
@@ -51,6 +50,12 @@ def line_name(model: str, variant: str) -> str:
     return f"{model} [{variant}]" if variant else model
 
 
+def ambiguous(message: str, names: Iterable[str]) -> UsageError:
+    """An error whose hint lists the names to choose from."""
+    quoted = [f"'{plain(name)}'" for name in sorted(names)]
+    return UsageError(message, hint=f"name one: {', '.join(quoted)}")
+
+
 def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
@@ -58,14 +63,13 @@ def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     without its revision), the folder that was run, or a published model. Raises UsageError.
     """
     entrants: list[Entrant] = []
+    times: Counter[str] = Counter()
     for name in names:
         entrant = _find(name, results)
-        used = {earlier.label for earlier in entrants}
-        label, times = entrant.label, 1
-        while label in used:
-            times += 1
-            label = f"{entrant.label} #{times}"
-        entrants.append(replace(entrant, label=label))
+        times[entrant.label] += 1
+        if times[entrant.label] > 1:
+            entrant = replace(entrant, label=f"{entrant.label} #{times[entrant.label]}")
+        entrants.append(entrant)
     return entrants
 
 
@@ -83,7 +87,16 @@ def _find(name: str, results: Results) -> Entrant:
         return _published_entrant(name, values, results.infos)
     refused = groups_named(name, [refusal.group for refusal in results.refusals])
     if refused:
-        raise _all_refused(name, refused, results.refusals)
+        tasks = ", ".join(sorted({group.task for group in refused}))
+        reasons: dict[str, None] = {}
+        for refusal in results.refusals:
+            if refusal.group in refused:
+                reasons |= dict.fromkeys(refusal.reasons)
+        raise UsageError(
+            f"all runs of '{plain(name)}' ({tasks}) are on data that fails its gate, and are not "
+            f"compared",
+            hint="; ".join(reasons),
+        )
     raise _unknown_model(name, results)
 
 
@@ -91,70 +104,52 @@ def _entrant_with_runs(
     name: str, groups: Sequence[RunGroup], published: Sequence[PublishedValue]
 ) -> Entrant:
     """The model by its runs of the preferred source; notes say which of its scores are not used."""
-    stored = {group.source for group in groups}
-    sources = [source for source in _PREFERRED if source in stored]
-    by_task: dict[str, list[RunGroup]] = defaultdict(list)
-    label = model = ""
-    for group in groups:
-        if group.source != sources[0]:
-            continue
-        by_task[group.task].append(group)
-        model = model or group.model
+    sources = sorted({group.source for group in groups}, key=_PREFERRED.index)
+    used = [group for group in groups if group.source == sources[0]]
+    by_task: dict[str, tuple[RunGroup, ...]] = defaultdict(tuple)
+    label = plain(used[0].model)
+    for group in used:
+        by_task[group.task] += (group,)
         # the bracket is shown where it was asked for; what else is limited or overridden is in the
         # notes
         if group.variant and name == line_name(group.model, group.variant):
-            label = name
-    label = plain(label or model)
+            label = plain(name)
     notes = [f"{label}: its {source} scores are left aside" for source in sources[1:]]
-    if any(value.model == name for value in published):
-        notes.append(
-            f"{label}: the published scores of the same name are left aside, its runs are used"
-        )
-    tasks = {task: tuple(members) for task, members in by_task.items()}
-    return Entrant(label, model, source=sources[0], groups=tasks, notes=tuple(notes))
+    if name in {value.model for value in published}:
+        notes.append(f"{label}: the published scores of the same name are left aside")
+    return Entrant(
+        label,
+        used[0].model,
+        source=sources[0],
+        groups=dict(by_task),
+        notes=tuple(notes),
+    )
 
 
 def _published_entrant(
     name: str, values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo]
 ) -> Entrant:
     """The model by its printed values. Raises UsageError where several papers print some."""
-    lines = sorted({line_name(value.model, value.variant) for value in values})
+    lines = {line_name(value.model, value.variant) for value in values}
     if len(lines) > 1:
-        hint = "name one: " + ", ".join(f"'{plain(line)}'" for line in lines)
-        raise UsageError(f"{len(lines)} papers print values of '{plain(name)}'", hint=hint)
+        raise ambiguous(f"{len(lines)} papers print values of '{plain(name)}'", lines)
     printed = {value.task: value for value in values}
-    published: dict[str, PublishedValue] = {}
+    published = {}
     for info in infos.values():
         if info.published_as in printed:
             published[info.id] = printed[info.published_as]
     return Entrant(plain(name), name, source="published", groups={}, published=published)
 
 
-def _all_refused(name: str, refused: Sequence[RunGroup], refusals: Sequence[Refusal]) -> UsageError:
-    tasks = ", ".join(sorted({group.task for group in refused}))
-    reasons: dict[str, None] = {}
-    for refusal in refusals:
-        if refusal.group in refused:
-            reasons |= dict.fromkeys(refusal.reasons)
-    message = (
-        f"all runs of '{plain(name)}' ({tasks}) are on data that fails its gate, and are not "
-        f"compared"
-    )
-    return UsageError(message, hint="; ".join(reasons))
-
-
 def _unknown_model(name: str, results: Results) -> UsageError:
-    models: set[str] = set()
-    for group in results.groups:
-        models.update(names_of(group))
-    for value in results.published:
-        models.update(names_of(value))
+    stored: list[RunGroup | PublishedValue] = [*results.groups, *results.published]
+    models = {plain(alias) for scores in stored for alias in names_of(scores)}
     own = sorted({plain(group.model) for group in results.groups})
     otherwise = "`biobench report` shows the models that have results"
     if own:
         nearest = difflib.get_close_matches(plain(name), own, n=10, cutoff=0.0)
         otherwise = f"of {len(own)} models with runs the nearest: {', '.join(nearest)}"
-    hint = suggest(name, [plain(model) for model in sorted(models)], otherwise=otherwise)
+    hint = suggest(name, sorted(models), otherwise=otherwise)
     return UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 
@@ -176,10 +171,9 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
         named = [group for group in groups if alias in names_of(group)]
         if not named:
             named = [group for group in groups if alias == group.model.partition("@")[0]]
-        models = sorted({group.model for group in named})
+        models = {group.model for group in named}
         if len(models) > 1:
-            hint = "name the revision: " + ", ".join(map(plain, models))
-            raise UsageError(f"'{plain(name)}' is the name of {len(models)} models", hint=hint)
+            raise ambiguous(f"'{plain(name)}' is the name of {len(models)} models", models)
         if named:
             return _of_folder(named, path)
     return []
@@ -189,11 +183,11 @@ def _of_folder(groups: list[RunGroup], path: str) -> list[RunGroup]:
     """Of runs of several checkpoints with one name those of the folder's weights; all of them where
     it is the folder of none.
     """
-    several = len({group.briefs[0].weights for group in groups}) > 1
-    if not several or not os.path.isdir(path):
+    weights = {group.briefs[0].weights for group in groups}
+    if len(weights) == 1 or not os.path.isdir(path):
         return groups
     folder = model_folder(Path(path))
     if not (folder / "config.json").is_file():
         return groups
-    weights = content_hash(folder)
-    return [group for group in groups if group.briefs[0].weights == weights] or groups
+    of_folder = content_hash(folder)
+    return [group for group in groups if group.briefs[0].weights == of_folder] or groups

@@ -8,11 +8,10 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from biobench.core.files import write_atomic
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
@@ -24,9 +23,8 @@ from biobench.schema.kind import get_metric, is_numeric, number_of
 from biobench.schema.metric import Metric
 from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
-from biobench.score.slices import RunTexts, part_counts
+from biobench.score.slices import part_counts
 from biobench.stats import (
-    Average,
     Counts,
     LeftOut,
     Part,
@@ -36,14 +34,13 @@ from biobench.stats import (
     seed_part,
 )
 from biobench.stats.correlation import Measure, numbers_left_out
-from biobench.stats.counts import check_average
 from biobench.store.store import paused_collector
 
 LEAST_SEEDS = 3
 """Runs of a trained model, below which the spread over further seeds is taken as unknown."""
 #: How far a score recomputed from counts may lie from the stored one.
 ROUNDING = 1e-9
-_FORMAT = "biobench.counts.1"
+_FORMAT = "biobench.counts.2"
 
 
 def seed_noise(
@@ -70,17 +67,16 @@ def seed_noise(
 
 @dataclass(frozen=True)
 class StoredCounts:
-    """The counts of a group's runs, one row a group of documents, and how a score is made of them.
+    """The counts of a group's runs, one row a group of documents.
 
     groups: ids, in the order of the rows.
     """
 
     counts: Counts
-    average: Average
     groups: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@dataclass
 class Evidence:
     """Reads stored predictions, once for each group of runs and score.
 
@@ -91,7 +87,6 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _read: dict[tuple[str, ...], LeftOut | str] = field(default_factory=dict)
-    _reader: RunTextReader | None = None
 
     def left_out(self, group: RunGroup, metric: str) -> LeftOut | str:
         """The scores of the group's runs without each group of documents; why they are unknown, in
@@ -114,7 +109,7 @@ class Evidence:
                 return self._numbers(group, scored.measure)
             if scored.average is None:
                 return f"{metric} is no average of F1 counts"
-            stored = self._counts(group, scored, scored.average)
+            stored = self._counts(group, scored)
         except (
             StoreError,
             DataUnavailableError,
@@ -123,26 +118,28 @@ class Evidence:
             StatsInputError,
         ) as error:
             return f"{error} ({error.hint})"
-        again = f1_scores(stored.counts, stored.average)
+        again = f1_scores(stored.counts, scored.average)
         if np.abs(again - np.array(group.scores(metric))).max() > ROUNDING:
             return "stored scores are not those of the stored predictions; run `biobench rescore`"
-        return left_out(stored.counts, stored.average, groups=stored.groups)
+        return left_out(stored.counts, scored.average, groups=stored.groups)
 
     def _numbers(self, group: RunGroup, measure: Measure) -> LeftOut:
         """In order of document id, as for every other model."""
         predicted = []
         for record in group.records:
             gold, predictions = group.store.load_predictions(record, self._full(record))
-            documents = sorted(gold, key=lambda document: document.id)
-            by_id = {p.document: number_of(p) for p in predictions}
-            if len(by_id) < len(documents):
-                raise ScoreError("a document has no prediction", hint="repeat the run")
-            predicted.append([by_id[document.id] for document in documents])
-        truth = np.array([float(document.labels[0]) for document in documents])
-        groups = [document.group for document in documents]
-        return numbers_left_out(truth, np.array(predicted), groups, measure)
+            number_by_id = {p.document: number_of(p) for p in predictions}
+            truth, groups, numbers = [], [], []
+            for document in sorted(gold, key=lambda document: document.id):
+                if document.id not in number_by_id:
+                    raise ScoreError("a document has no prediction", hint="repeat the run")
+                truth.append(float(document.labels[0]))
+                groups.append(document.group)
+                numbers.append(number_by_id[document.id])
+            predicted.append(numbers)
+        return numbers_left_out(np.array(truth), np.array(predicted), groups, measure)
 
-    def _counts(self, group: RunGroup, metric: Metric, average: Average) -> StoredCounts:
+    def _counts(self, group: RunGroup, metric: Metric) -> StoredCounts:
         """The counts of all seeds of a group. Raises what damaged records raise.
 
         They are stored next to the store's index (never those of data under an agreement) until a
@@ -152,39 +149,40 @@ class Evidence:
         file = _cache_file(group, metric.name)
         stored = _read_cache(file)
         if stored is None:
-            stored = self._count(group, metric, average)
+            stored = self._count(group, metric)
             if not any(record.redacted for record in group.records):
                 _write_cache(file, stored)
         return stored
 
-    def _count(self, group: RunGroup, metric: Metric, average: Average) -> StoredCounts:
+    def _count(self, group: RunGroup, metric: Metric) -> StoredCounts:
         with paused_collector():  # predictions are many small objects, none of them in a circle
             by_run = [self._run_counts(group, record, metric) for record in group.records]
-        first, task = by_run[0], group.records[0].task
-        for other in by_run[1:]:
-            if other.groups != first.groups or other.labels != first.labels:
-                raise StatsInputError(
-                    f"{task.id}: seeds were scored on different documents or labels",
-                    hint="repeat the runs",
-                )
-        dropped = {task.negative_label} if metric.positive else set()
-        columns = [i for i, label in enumerate(first.labels) if label not in dropped]
-        tp, fp, fn = (
-            np.stack([getattr(run, name)[:, columns] for run in by_run])
-            for name in ("tp", "fp", "fn")
-        )
-        labels_with_gold = set(task.gold_labels)
-        if group.slice:
-            with_gold = np.flatnonzero((tp[0] + fn[0]).sum(axis=0))
-            labels_with_gold = {first.labels[columns[position]] for position in with_gold}
-        evaluated = [metric.share or first.labels[i] in labels_with_gold for i in columns]
-        return StoredCounts(
-            counts=Counts.of(tp, fp, fn, evaluated),
-            average=average,
-            groups=tuple(first.groups),
-        )
+        task, (labels, groups) = group.records[0].task, (by_run[0].labels, by_run[0].groups)
+        if any(run.labels != labels or run.groups != groups for run in by_run):
+            raise StatsInputError(
+                f"{task.id}: seeds were scored on different documents or labels",
+                hint="repeat the runs",
+            )
+        columns = []
+        for number, label in enumerate(labels):
+            if not (metric.positive and label == task.negative_label):
+                columns.append(number)
+        tables = [np.stack([run.tp, run.fp, run.fn]) for run in by_run]
+        tp, fp, fn = np.stack(tables, axis=1)[..., columns]
+        if metric.share:
+            evaluated = np.ones(len(columns), dtype=bool)
+        elif group.slice:
+            evaluated = (tp[0] + fn[0]).sum(axis=0) > 0
+        else:
+            evaluated = np.isin(np.array(labels)[columns], list(task.gold_labels))
+        return StoredCounts(Counts.of(tp, fp, fn, evaluated), groups=tuple(groups))
 
-    def _run_counts(self, group: RunGroup, record: RunRecord, metric: Metric) -> GroupCounts:
+    def _run_counts(
+        self,
+        group: RunGroup,
+        record: RunRecord,
+        metric: Metric,
+    ) -> GroupCounts:
         if group.slice:
             return self._part_counts(group, record)
         gold, predictions = group.store.load_predictions(record, self._full(record))
@@ -222,10 +220,9 @@ class Evidence:
         _, predictions = group.store.load_predictions(record, texts.scored_on)
         return part_counts(record.task, part, predictions)
 
-    def _texts(self, record: RunRecord) -> RunTexts:
-        if self._reader is None:
-            self._reader = RunTextReader(self.data_dir, self.specs)
-        return self._reader(record)
+    @cached_property
+    def _texts(self) -> RunTextReader:
+        return RunTextReader(self.data_dir, self.specs)
 
     def _full(self, record: RunRecord) -> Sequence[Document] | None:
         """The test documents with gold and text, where the store may hold neither."""
@@ -251,11 +248,10 @@ def _read_cache(file: Path) -> StoredCounts | None:
         with np.load(file) as arrays:
             return StoredCounts(
                 counts=Counts(arrays["tp"], arrays["fp"], arrays["fn"], arrays["evaluated"]),
-                average=check_average(str(arrays["average"])),
                 groups=tuple(arrays["groups"].tolist()),
             )
     # none yet, or not whole
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, StatsInputError):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
 
 
@@ -264,17 +260,11 @@ def _write_cache(file: Path, stored: StoredCounts) -> None:
     stream = io.BytesIO()
     np.savez_compressed(
         stream,
-        tp=_smallest(stored.counts.tp),
-        fp=_smallest(stored.counts.fp),
-        fn=_smallest(stored.counts.fn),
+        tp=stored.counts.tp,
+        fp=stored.counts.fp,
+        fn=stored.counts.fn,
         groups=np.array(stored.groups),
-        average=np.array(stored.average),
         evaluated=stored.counts.evaluated,
     )
     with suppress(StoreError):
         write_atomic(file, stream.getvalue())
-
-
-def _smallest(table: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers in the smallest type that holds them."""
-    return table.astype(np.min_scalar_type(table.max()))

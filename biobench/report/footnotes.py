@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from biobench.report.groups import RunGroup
@@ -46,7 +47,7 @@ def recall_note(group: RunGroup, tags: Sequence[str]) -> list[str]:
     if "deidentification" not in tags or not recalls:
         return []
     return [
-        f"{_name(group)}: recall {100 * sum(recalls) / len(recalls):.1f} of identifiers with exact "
+        f"{_name(group)}: recall {100 * fmean(recalls):.1f} of identifiers with exact "
         f"ends and type; `biobench errors` has leaks by type and documents without one"
     ]
 
@@ -60,23 +61,26 @@ def _data_notes(group: RunGroup) -> Iterator[str]:
             f"share"
         )
     data = f"{group.task}, source {run.source}"
-    problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
+    problems = dict.fromkeys(line for brief in group.briefs for line in brief.count_problems)
     if problems:
         yield (
             f"warning: {data}: {len(problems)} counts of the data contradict its spec "
-            f"({_author(group)}{problems[0]})"
+            f"({_author(group)}{next(iter(problems))})"
         )
-    if lacking := run.unexpressed:
+    if run.unexpressed:
         yield (
-            f"{data}: {sum(lacking.values())} gold mentions of the corpus, "
-            f"{lacking.get('test', 0)} of them in test, cannot be expressed in its units and "
-            f"tokens, or are dropped by the decoding of its tags, and are in no score"
+            f"{data}: {sum(run.unexpressed.values())} gold mentions of the corpus, "
+            f"{run.unexpressed.get('test', 0)} of them in test, cannot be expressed in its units "
+            f"and tokens, or are dropped by the decoding of its tags, and are in no score"
         )
 
 
 def _model_notes(group: RunGroup) -> list[str]:
-    notes = dict.fromkeys(note for brief in group.briefs for note in brief.model_notes)
-    return [f"{group.model}: {_author(group)}{note}" for note in notes]
+    notes: dict[str, None] = {}
+    for brief in group.briefs:
+        for note in brief.model_notes:
+            notes[f"{group.model}: {_author(group)}{note}"] = None
+    return list(notes)
 
 
 def _author(group: RunGroup) -> str:
@@ -113,10 +117,7 @@ def _hidden(run: Brief) -> str:
         )
     if not run.ceiling:
         return "; the corpus does not say which labels that hides"
-    return (
-        f"; {run.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
-        f"{100 * run.ceiling['micro_f1']:.1f} (no bound: a label can be found without its mention)"
-    )
+    return f"; {run.lost_gold} gold labels have no mention in it"
 
 
 def _score_notes(
@@ -135,13 +136,12 @@ def _score_notes(
     if guess is not None:
         yield f"{name}: not above guessing (a policy that reads no text scores {100 * guess:.1f})"
     if any(lost):
-        trained = without_failed(scores, lost)
-        word = "seed" if sum(lost) == 1 else "seeds"
-        failed_seeds = f"{word} " + ", ".join(map(str, itertools.compress(group.seeds, lost)))
+        seeds = ", ".join(map(str, itertools.compress(group.seeds, lost)))
+        plural = "s" if sum(lost) > 1 else ""
         yield (
-            f"{name}: {sum(lost)} of {len(lost)} runs failed ({failed_seeds}); the mean "
+            f"{name}: {sum(lost)} of {len(lost)} runs failed (seed{plural} {seeds}); the mean "
             f"includes them, ± is about the others, whose mean is "
-            f"{100 * sum(trained) / len(trained):.1f}"
+            f"{100 * fmean(without_failed(scores, lost)):.1f}"
         )
 
 
@@ -152,46 +152,46 @@ def _name(group: RunGroup) -> str:
 def contamination(group: RunGroup) -> Contamination | None:
     """The worst of what the group's records say of the training text; None where they say
     nothing."""
-    records = [
-        Contamination.model_validate(b.contamination)
-        for b in group.briefs
-        if b.contamination is not None
-    ]
-    return max(records, key=lambda c: (c.seen, c.test is not None, c.excluded), default=None)
+    records = []
+    for brief in group.briefs:
+        if brief.contamination is not None:
+            records.append(Contamination.model_validate(brief.contamination))
+    return max(
+        records,
+        key=lambda c: (c.seen, c.test is not None, c.excluded),
+        default=None,
+    )
 
 
-def marked(known: Mapping[str, Any] | None) -> bool:
-    """Whether the score carries the mark. known: a row's `contamination`."""
-    return bool(known and known["test"] and known["test"]["seen"])
+def marked(found: Mapping[str, Any] | None) -> bool:
+    """Whether the score carries the mark. found: a row's `contamination`."""
+    return bool(found and found["test"] and found["test"]["seen"])
 
 
 def remark(group: RunGroup) -> list[str]:
     """The footnote on the group's training text, where something is known of it."""
-    known = contamination(group)
-    if known is None:
+    found = contamination(group)
+    if found is None:
         return []
-    what, corpus, test, base = f"{group.model} on {group.task}", known.corpus, known.test, ""
-    if known.base and known.base != "fresh weights":
-        base = f"; the text of its base {known.base} is not known"
-    if test is None and known.excluded:
+    name, corpus, test = _name(group), f"its training text '{found.corpus}'", found.test
+    base = ""
+    if found.base and found.base != "fresh weights":
+        base = f"; the text of its base {found.base} is not known"
+    if test is not None and test.seen:
         return [
-            f"{what}: validation and test documents were excluded from its training text "
-            f"'{corpus}'{base}"
+            f"{MARK} {name}: {test.seen} of {test.documents} test documents "
+            f"({100 * test.seen / test.documents:.1f}%) share 13 words in a row or all of their "
+            f"text with {corpus}, {test.exact} of them verbatim; "
+            f"{100 * test.ngrams_seen / max(test.ngrams, 1):.1f}% of all runs of 13 words{base}"
         ]
-    if test is None:
-        unknown = "has not been compared with the test documents (`biobench data overlap`)"
-        return [f"{what}: its training text '{corpus}' {unknown}{base}"]
-    if not test.seen:
-        how = ", from which all of them were excluded" if known.excluded else ""
+    if test is not None:
+        excluded = ", from which all of them were excluded" if found.excluded else ""
         return [
-            f"{what}: none of {test.documents} test documents was found in its training text "
-            f"'{corpus}'{how}{base}"
+            f"{name}: none of {test.documents} test documents was found in {corpus}{excluded}{base}"
         ]
+    if found.excluded:
+        return [f"{name}: validation and test documents were excluded from {corpus}{base}"]
     return [
-        f"{MARK} {what}: {test.seen} of {test.documents} test documents "
-        f"({100 * test.seen / test.documents:.1f}%) "
-        f"share 13 words in a row or all of their text with its training text '{corpus}', "
-        f"{test.exact} of them "
-        f"verbatim; {100 * test.ngrams_seen / max(test.ngrams, 1):.1f}% of all runs of 13 "
-        f"words{base}"
+        f"{name}: {corpus} has not been compared with the test documents "
+        f"(`biobench data overlap`){base}"
     ]

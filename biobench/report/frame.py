@@ -5,7 +5,7 @@ made from it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
@@ -113,15 +113,38 @@ def cells(results: Results, average: AverageName) -> Cells:
             rows += baseline_rows(results.baselines, groups, infos, metrics)
             if not results.slice:  # the oracle was scored on all gold
                 rows += oracle_rows(groups, infos, metrics)
-            printed, about = published_rows(results.published, infos, average)
-            order = {task: i for i, task in enumerate(infos)}
-            rows = sorted(
-                [*rows, *printed], key=lambda r: (order[r.task], r.source, r.model, r.variant)
-            )
-        remarks += [("published", task, text) for text, tasks in about for task in tasks]
+            printed, on_printed = published_rows(results.published, infos, average)
+            order = {task: number for number, task in enumerate(infos)}
+            rows += printed
+            rows.sort(key=lambda row: (order[row.task], row.source, row.model, row.variant))
+        remarks += on_printed
         results.cells[average] = Cells(tuple(rows), (*results.judged, *remarks))
     computed: Cells = results.cells[average]
     return computed
+
+
+class RowFilter(NamedTuple):
+    """What a report is narrowed to; None narrows nothing."""
+
+    tasks: Collection[str] | None = None
+    suites: Collection[str] | None = None
+    sources: Collection[str] | None = None
+    models: Collection[str] | None = None
+
+    def allows(
+        self,
+        info: TaskInfo,
+        source: str,
+        model: str | None = None,
+    ) -> bool:
+        """Whether rows of the task and source are kept. model: None for what is of all models."""
+        if self.suites is not None and not (info.in_suite and info.suite in self.suites):
+            return False
+        values = ((info.id, self.tasks), (source, self.sources), (model, self.models))
+        for value, allowed in values:
+            if value is not None and allowed is not None and value not in allowed:
+                return False
+        return True
 
 
 def build(
@@ -149,31 +172,33 @@ def build(
         loaded, incomplete = sliced(loaded, slice), True
     infos = loaded.infos
     everything = cells(loaded, average)
+    filters = RowFilter(tasks, suites, sources, models)
 
-    def wanted(task: str, source: str) -> bool:
-        return (
-            (tasks is None or task in tasks)
-            and (suites is None or (infos[task].in_suite and infos[task].suite in suites))
-            and (sources is None or source in sources)
-        )
+    def texts(remarks: Iterable[Remark]) -> list[str]:
+        return [text for source, task, text in remarks if filters.allows(infos[task], source)]
 
-    rows = [
-        r
-        for r in everything.rows
-        if wanted(r.task, r.source) and (models is None or r.model in models)
-    ]
-    ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
+    rows, rows_in_averages = [], []
+    for row in everything.rows:
+        if filters.allows(infos[row.task], row.source, row.model):
+            rows.append(row)
+            if row.task not in loaded.refused:
+                rows_in_averages.append(row)
     means, part_notes = suite_averages(
-        [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks
+        rows_in_averages,
+        {task: info for task, info in infos.items() if task not in loaded.refused},
+        incomplete=incomplete,
+        asked=tasks,
     )
     # what is missing comes first: the terminal shows only the first few notes
-    missing = refusal_remarks(loaded.refusals)
-    notes = [text for source, task, text in missing if wanted(task, source)]
-    notes += _notes_on_rows(rows, everything.rows)
-    notes += [text for source, task, text in everything.remarks if wanted(task, source)]
+    notes = texts(refusal_remarks(loaded.refusals))
+    notes += below_baselines(rows, everything.rows)
+    for row in rows:
+        notes += row.notes
+    notes += texts(everything.remarks)
     notes += _notes_on_published(rows, infos)
-    notes += [*part_notes, *_left_out(means, loaded)]
-    present = {r.task for r in rows}
+    notes += part_notes
+    notes += _left_out(means, loaded)
+    present = {row.task for row in rows}
     return Report(
         average=average,
         rows=tuple(rows),
@@ -185,19 +210,16 @@ def build(
     )
 
 
-def _notes_on_rows(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
-    """Models below a baseline, then what is known of each row."""
-    notes = below_baselines(rows, everything)
-    for row in rows:
-        notes += row.notes
-    return notes
-
-
-def _notes_on_published(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str]:
+def _notes_on_published(
+    rows: Sequence[Row],
+    infos: Mapping[str, TaskInfo],
+) -> list[str]:
     """Other scores than F1, averages that are likely, and how published protocols differ."""
-    published = {row.task for row in rows if row.source == "published"}
-    differing = [info for info in infos.values() if info.id in published]
-    return [*other_scores(rows, infos), *likely_note(rows), *deviation_notes(differing)]
+    differing = {}
+    for row in rows:
+        if row.source == "published":
+            differing[row.task] = infos[row.task]
+    return [*other_scores(rows, infos), *likely_note(rows), *deviation_notes(differing.values())]
 
 
 def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:
@@ -205,8 +227,7 @@ def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:
     for suite in dict.fromkeys(row.suite for row in averages):
         refused = []
         for task in sorted(results.refused):
-            info = results.infos[task]
-            if info.in_suite and info.suite == suite:
+            if results.infos[task].in_suite and results.infos[task].suite == suite:
                 refused.append(task)
         if refused:
             yield (
@@ -241,10 +262,17 @@ def run_rows(
     return rows, remarks
 
 
-def _run_row(group: RunGroup, scored: TaskScores, guessing: bool, bars: Bars) -> Row:
+def _run_row(
+    group: RunGroup,
+    scored: TaskScores,
+    guessing: bool,
+    bars: Bars,
+) -> Row:
     """The row of one group. guessing: the model is not above it; bars: what guessing scores."""
     info, metric, scores = scored.info, scored.metric, scored.scores
-    guess = bars.get((info.id, metric)) if guessing else None
+    guess = None
+    if guessing:
+        guess = bars.get((info.id, metric))
     lost = group.failed(metric)
     summary = seed_interval(
         without_failed(scores, lost), resolution=_resolution(group.briefs[0]), ratio=group.ratio
@@ -254,6 +282,9 @@ def _run_row(group: RunGroup, scored: TaskScores, guessing: bool, bars: Bars) ->
         low = max(summary.interval.low, get_metric(metric).lowest)
         high = min(summary.interval.high, 1.0)
     training_text = contamination(group)
+    overlap = None
+    if training_text is not None:
+        overlap = training_text.model_dump(mode="json")
     return Row(
         model=group.model,
         task=group.task,
@@ -277,7 +308,7 @@ def _run_row(group: RunGroup, scored: TaskScores, guessing: bool, bars: Bars) ->
         seeds=group.seeds,
         values=tuple(scores),
         **_costs(group),
-        contamination=None if training_text is None else training_text.model_dump(mode="json"),
+        contamination=overlap,
         notes=(
             *recall_note(group, info.spec.tags if info.spec else ()),
             *footnotes(group, scores, lost, summary.sd, guess),
@@ -300,9 +331,9 @@ def _costs(group: RunGroup) -> dict[str, Any]:
     runs = group.briefs
     if runs[0].origin == "outside":
         return {}
-    costs: dict[str, Any] = {
-        name: known_mean([getattr(run, name) for run in runs]) for name in COSTS
-    }
+    costs: dict[str, Any] = {}
+    for name in COSTS:
+        costs[name] = known_mean([getattr(run, name) for run in runs])
     for name in ("truncated_documents", "lost_gold", "parameters"):
         costs[name] = getattr(runs[0], name)
     costs["peak_memory_bytes"] = max(run.peak_memory_bytes for run in runs)

@@ -5,7 +5,7 @@ gives.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.report.details.mistaken import read_mistakes
-from biobench.report.frame import Report, build
+from biobench.report.frame import Report, RowFilter, build
 from biobench.report.groups import RunGroup
 from biobench.report.rescore import run_documents
 from biobench.report.results import Results, load
@@ -56,34 +56,25 @@ def tidy(
     sources: keep only these. Raises StoreError where a record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
-    filters = (tasks, suites, models, sources)
+    filters = RowFilter(tasks, suites, sources, models)
     for group in results.groups:
         info = results.infos[group.task]
-        values = (group.task, info.suite, group.model, group.source)
-        if not _passes(values, filters):
+        if not filters.allows(info, group.source, group.model):
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
-        failed = group.failed(headline)
-        for run, brief in enumerate(group.briefs):
+        for number, has_failed in enumerate(group.failed(headline)):
+            brief = group.briefs[number]
             scores = _of_all_labels(brief.scores)
             if labels:
-                scores += _of_each_label(group.records[run])
+                scores += _of_each_label(group.records[number])
             if probabilities:
                 spec = (specs or {}).get(group.task)
-                scores += _of_probabilities(group, group.records[run], data_dir, spec)
+                scores += _of_probabilities(group, group.records[number], data_dir, spec)
             for metric, label, value, support in scores:
-                cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[run])
+                cells = (*line, brief.seed, metric, label, value, support, brief.key, has_failed)
                 rows.append(dict(zip(COLUMNS, cells, strict=True)))
     return rows
-
-
-def _passes(values: Sequence[str], filters: Sequence[Collection[str] | None]) -> bool:
-    """Whether each value is one that its filter allows; None allows all."""
-    for value, allowed in zip(values, filters, strict=True):
-        if allowed is not None and value not in allowed:
-            return False
-    return True
 
 
 def _of_all_labels(scores: Mapping[str, float]) -> list[Measured]:
@@ -142,11 +133,10 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        for task, reasons in {
-            r.group.task: r.reasons for r in reversed(self.results.refusals)
-        }.items():
+        reasons = {refusal.group.task: refusal.reasons for refusal in self.results.refusals}
+        for task, of_task in reasons.items():
             warnings.warn(
-                f"runs of {task} are left out, the task fails its gate: {'; '.join(reasons)}",
+                f"runs of {task} are left out, the task fails its gate: {'; '.join(of_task)}",
                 stacklevel=2,
             )
         return pd.DataFrame(tidy(self.results, labels=labels), columns=list(COLUMNS))
@@ -156,7 +146,13 @@ class ResultsFolder:
         `report.frame.build`."""
         return build(self.results, average, **filters)
 
-    def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
+    def predictions(
+        self,
+        model: str,
+        task: str,
+        *,
+        seed: int | None = None,
+    ) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number
         of mistakes).
 
@@ -165,18 +161,23 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        mistakes = read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
+        mistakes = read_mistakes(
+            self.results,
+            model,
+            task,
+            seed=seed,
+            data_dir=self.data_dir,
+        )
         rows = []
-        for one in mistakes.judged:
-            sides = {
-                "gold": [m.gold for m in one.marks if m.gold is not None],
-                "said": [m.predicted for m in one.marks if m.predicted is not None],
-            }
-            shown = {
-                k: [tuple(s) if s.end else s.label for s in spans] for k, spans in sides.items()
-            }
-            text = mistakes.texts.get(one.document.id)
-            rows.append({"document": one.document.id, "text": text, **shown, "wrong": one.wrong})
+        for judged in mistakes.judged:
+            sides: dict[str, list[Any]] = {"gold": [], "said": []}
+            for mark in judged.marks:
+                for side, span in (("gold", mark.gold), ("said", mark.predicted)):
+                    if span is not None:
+                        sides[side].append(tuple(span) if span.end else span.label)
+            text = mistakes.texts.get(judged.document.id)
+            row = {"document": judged.document.id, "text": text, **sides, "wrong": judged.wrong}
+            rows.append(row)
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
 
 

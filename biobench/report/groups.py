@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
+from statistics import fmean
 from typing import Any, Literal
 
 from biobench.errors import StoreError
@@ -37,60 +38,36 @@ class Variant:
     """What sets runs apart from the model's full runs on the shipped spec; empty for those. str()
     is for people.
 
-    The hashes are there where the results hold more than one of their kind.
+    departures: (what differs, in words), in the order in which they are said.
     """
 
-    weights: str = ""
-    trained: bool = True
-    """False: a checkpoint evaluated as it is."""
-    validation: bool = False
-    """Scored on the validation split."""
-    track: str = ""
-    limit: int | None = None
-    protocol: str = ""
-    overrides: tuple[str, ...] = ()
-    """KEY=VALUE in order, but for those of a declared protocol."""
-    version: tuple[int, str] | None = None
-    """Version and hash of a spec that is not the shipped one."""
-    data: tuple[str, str] | None = None
-    """Source and hash."""
-    engine: int | None = None
-    submission: str = ""
-    unlike: tuple[tuple[str, str], ...] = ()
-    """What else groups of one name do not share: (weights, spec, data or key; hash)."""
+    departures: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """In words, with commas."""
+        return ", ".join(words for _, words in self.departures)
+
+    def differs_in(self, *aspects: str) -> bool:
+        """Whether one of these sets the runs apart."""
+        return any(aspect in aspects for aspect, _ in self.departures)
+
+    def without(self, *aspects: str) -> Variant:
+        """The variant where these are not asked for."""
+        return Variant(tuple(pair for pair in self.departures if pair[0] not in aspects))
 
     @property
     def partial(self) -> bool:
         """Whether the scores are not of the whole test split: a part of it (--limit), or
         validation.
         """
-        return self.limit is not None or self.validation
+        return self.differs_in("limit", "validation")
 
     @property
     def whole(self) -> bool:
         """Whether these are full runs on the shipped protocol; of weights or submissions there can
         be several.
         """
-        unlike = tuple(pair for pair in self.unlike if pair[0] != "weights")
-        return replace(self, weights="", submission="", unlike=unlike) == Variant()
-
-    def __str__(self) -> str:
-        """In words, with commas."""
-        parts = [
-            f"weights {self.weights[:8]}" if self.weights else "",
-            "" if self.trained else "ready-made",
-            "validation only" if self.validation else "",
-            self.track,
-            "" if self.limit is None else f"limit {self.limit}",
-            f"{self.protocol} protocol" if self.protocol else "",
-            *self.overrides,
-            f"version {self.version[0]}, spec {self.version[1][:8]}" if self.version else "",
-            f"data {self.data[0]} {self.data[1][:8]}" if self.data else "",
-            "" if self.engine is None else f"engine {self.engine}",
-            f"submission {self.submission}" if self.submission else "",
-            *(f"{name} {value[:8]}" for name, value in self.unlike),
-        ]
-        return ", ".join(part for part in parts if part)
+        return not self.without("weights", "submission").departures
 
 
 @dataclass(frozen=True)
@@ -123,25 +100,25 @@ class RunGroup:
     @property
     def condition(self) -> Condition:
         """What its runs share with those that they are compared with."""
-        first = self.briefs[0]
-        # what was trained before is compared with any run of the papers' recipe
-        track = "fixed" if first.track == READY else first.track
-        return first.spec, first.data, first.limit, track, first.engine, first.split
+        brief = self.briefs[0]
+        track = brief.track
+        if track == READY:  # is compared with any run of the papers' recipe
+            track = "fixed"
+        return brief.spec, brief.data, brief.limit, track, brief.engine, brief.split
 
     @property
     def is_full(self) -> bool:
         """Whether the runs saw the whole task, without overrides that changed its protocol."""
-        return not (
-            self.departures.partial or self.departures.protocol or self.departures.overrides
-        )
+        return not self.departures.differs_in("limit", "validation", "protocol", "overrides")
 
     @property
     def lengths(self) -> tuple[int, ...]:
         """The document lengths that a needle run's score is over, those that its window holds; ()
         for other tasks.
         """
-        first = self.briefs[0]
-        matches = map(_LENGTH.fullmatch, first.scores if first.type == NEEDLE else ())
+        if self.briefs[0].type != NEEDLE:
+            return ()
+        matches = map(_LENGTH.fullmatch, self.briefs[0].scores)
         return tuple(sorted(int(match[1]) for match in matches if match))
 
     @cached_property
@@ -160,11 +137,12 @@ class RunGroup:
         for brief in self.briefs:
             record = self.store.get(brief.task, brief.key)
             if record is None:
-                what = (
-                    f"the record of {brief.task}, seed {brief.seed} is gone since the folder "
-                    f"was read"
+                raise StoreError(
+                    f"the record of {brief.task}, seed {brief.seed} is gone since the folder was "
+                    f"read",
+                    hint="read the results folder again",
+                    file=self.store.root,
                 )
-                raise StoreError(what, hint="read the results folder again", file=self.store.root)
             records.append(record)
         return tuple(records)
 
@@ -176,7 +154,9 @@ class RunGroup:
         0 without gold.
         """
         answers = self.briefs[0].answers
-        return 1 / answers if answers else 0.0
+        if not answers:
+            return 0.0
+        return 1 / answers
 
     @property
     def is_untrained(self) -> bool:
@@ -196,7 +176,9 @@ class RunGroup:
     def ratio(self) -> float:
         """Test documents to training documents of a split; 0 where the task has a single one."""
         sizes = [b.test_documents / b.train_documents for b in self.briefs if b.train_documents]
-        return sum(sizes) / len(sizes) if sizes else 0.0
+        if not sizes:
+            return 0.0
+        return sum(sizes) / len(sizes)
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
@@ -206,8 +188,10 @@ class RunGroup:
     def scores(self, metric: str) -> tuple[float, ...] | None:
         """The metric per seed; None where a record does not have it."""
         if metric not in self._scores:
-            whole = all(metric in b.scores for b in self.briefs)
-            self._scores[metric] = tuple(b.scores[metric] for b in self.briefs) if whole else None
+            scores = None
+            if all(metric in brief.scores for brief in self.briefs):
+                scores = tuple(brief.scores[metric] for brief in self.briefs)
+            self._scores[metric] = scores
         return self._scores[metric]
 
     @cached_property
@@ -227,14 +211,16 @@ class RunGroup:
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
-        by_label: dict[str, tuple[int, float]] = {}
+        scores: dict[str, list[float]] = defaultdict(list)
+        supports: dict[str, int] = {}
+        for record in self.records:
+            for label, row in record.per_label.items():
+                scores[label].append(row["f1"])
+                supports.setdefault(label, int(row["support"]))
+        by_label = {}
         for label in self.records[0].task.labels:
-            rows = [r.per_label[label] for r in self.records if label in r.per_label]
-            if rows:
-                by_label[label] = (
-                    int(rows[0]["support"]),
-                    sum(row["f1"] for row in rows) / len(rows),
-                )
+            if label in scores:
+                by_label[label] = supports[label], fmean(scores[label])
         return by_label
 
 
@@ -245,13 +231,6 @@ _conditions = attrgetter(
 """All that runs of one group share: what `Variant` and the group's name are made of."""
 
 
-def _labels_of(brief: Brief) -> str:
-    """Of a ready-made model its key, which says which of its labels stand for which of the task:
-    two such runs are no seeds of one. Empty for others.
-    """
-    return brief.key if brief.track == READY else ""
-
-
 def group_runs(
     briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
 ) -> list[RunGroup]:
@@ -259,60 +238,97 @@ def group_runs(
     runs are groups of their own.
     """
     alike: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
-    for b in briefs:
-        alike[*_conditions(b), _labels_of(b)].append(b)
-    weights: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    data: dict[str, set[str]] = defaultdict(set)
-    specs: dict[str, set[str]] = defaultdict(set)
-    for b, *_ in alike.values():
-        weights[b.model, b.revision].add(b.weights)
-        data[b.task].add(b.data)
-        specs[b.task].add(b.spec)
+    for brief in briefs:
+        alike[*_conditions(brief), _labels_of(brief)].append(brief)
+    # one of a name need not be said, of several each says which it is
+    hashes: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for brief, *_ in alike.values():
+        hashes["weights", _name(brief)].add(brief.weights)
+        hashes["data", brief.task].add(brief.data)
+        hashes["spec", brief.task].add(brief.spec)
     members: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
     for runs in alike.values():
-        b = runs[0]
-        variant = Variant(
-            weights=b.weights if len(weights[b.model, b.revision]) > 1 else "",
-            trained=b.origin != "checkpoint",
-            validation=b.split != "test",
-            track="" if b.track in ("fixed", READY) else b.track,
-            limit=b.limit,
-            data=(b.source, b.data) if len(data[b.task]) > 1 else None,
-            engine=None if b.engine == ENGINE_VERSION else b.engine,
-        )
-        variant = _of_spec(
-            variant, b, infos[b.task].hashes.get(b.source), several=len(specs[b.task]) > 1
-        )
-        name = b.model if b.revision is None else f"{b.model}@{b.revision}"
-        of = source
-        if source == "run":
-            of = "external" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
-        members[of, b.task, name, variant, b.weights, b.spec, b.data, _labels_of(b)] += runs
+        brief = runs[0]
+        shipped = infos[brief.task].hashes.get(brief.source)
+        variant = _variant(brief, shipped, hashes)
+        identity = (brief.task, _name(brief), variant, brief.weights, brief.spec, brief.data)
+        members[*identity, _labels_of(brief), _source_of(brief, source)] += runs
     groups = []
-    order = sorted(members, key=lambda key: (key[1], key[2], str(key[3]), *key[4:], key[0]))
-    for of, task, name, variant, *hashes in order:
-        kept, notes = _one_a_seed(members[of, task, name, variant, *hashes])
-        groups.append(RunGroup(of, name, variant, task, tuple(kept), store, tuple(notes)))
+    for key in sorted(members, key=lambda key: (*key[:2], str(key[2]), *key[3:])):
+        task, name, variant, *_, source_of_group = key
+        briefs_of_seeds, notes = _one_a_seed(members[key])
+        groups.append(
+            RunGroup(source_of_group, name, variant, task, tuple(briefs_of_seeds), store, notes)
+        )
     return groups
 
 
-def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bool) -> Variant:
-    """With the protocol, or the spec where it is not the shipped one. several: the task was run on
-    several specs.
+def _labels_of(brief: Brief) -> str:
+    """Of a ready-made model its key, which says which of its labels stand for which of the task:
+    two such runs are no seeds of one. Empty for others.
+    """
+    return brief.key if brief.track == READY else ""
+
+
+def _name(brief: Brief) -> str:
+    return brief.model if brief.revision is None else f"{brief.model}@{brief.revision}"
+
+
+def _source_of(brief: Brief, source: Source) -> Source:
+    """source: of the store; own runs are told apart by how they were made."""
+    if source == "run" and brief.origin == "outside":
+        return "external"
+    if source == "run" and brief.track == "frozen":
+        return "frozen"
+    return source
+
+
+def _variant(
+    brief: Brief,
+    shipped: str | None,
+    hashes: Mapping[tuple[str, ...], set[str]],
+) -> Variant:
+    """What sets a run apart. shipped: hash of the shipped spec; hashes: all weights of the model,
+    data and specs of the task.
+    """
+    departures: list[tuple[str, str]] = []
+    if len(hashes["weights", _name(brief)]) > 1:
+        departures.append(("weights", f"weights {brief.weights[:8]}"))
+    if brief.origin == "checkpoint":
+        departures.append(("training", "ready-made"))
+    if brief.split != "test":
+        departures.append(("validation", "validation only"))
+    if brief.track not in ("fixed", READY):
+        departures.append(("track", brief.track))
+    if brief.limit is not None:
+        departures.append(("limit", f"limit {brief.limit}"))
+    departures += _departures_of_spec(brief, shipped, is_alone=len(hashes["spec", brief.task]) == 1)
+    if len(hashes["data", brief.task]) > 1:
+        departures.append(("data", f"data {brief.source} {brief.data[:8]}"))
+    if brief.engine != ENGINE_VERSION:
+        departures.append(("engine", f"engine {brief.engine}"))
+    return Variant(tuple(departures))
+
+
+def _departures_of_spec(
+    brief: Brief, shipped: str | None, *, is_alone: bool
+) -> list[tuple[str, str]]:
+    """The protocol, the overrides or the version of a spec that is not the shipped one. is_alone:
+    the task was run on this spec only.
     """
     protocol = protocol_named_by(brief.overrides)
     if protocol is not None:
-        return replace(variant, protocol=protocol)
+        return [("protocol", f"{protocol} protocol")]
     if brief.spec == shipped:
-        return variant
+        return []
     if brief.overrides:
-        overrides = set(brief.overrides) - (set(FROZEN) if brief.track == "frozen" else set())
-        return replace(variant, overrides=tuple(sorted(overrides)))
-    return (
-        replace(variant, version=(brief.version, brief.spec))
-        if shipped is not None or several
-        else variant
-    )
+        overrides = set(brief.overrides)
+        if brief.track == "frozen":
+            overrides -= set(FROZEN)
+        return [("overrides", override) for override in sorted(overrides)]
+    if shipped is None and is_alone:
+        return []
+    return [("version", f"version {brief.version}, spec {brief.spec[:8]}")]
 
 
 def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
@@ -325,45 +341,62 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     """
     groups = list(groups)
     folders: dict[str, set[str]] = defaultdict(set)
-    for g in groups:
-        if g.source == "submitted":
-            folders[g.model].add(g.store.root.name)
-    named = [
-        replace(g, departures=replace(g.departures, submission=plain(g.store.root.name)))
-        if g.source == "submitted" and len(folders[g.model]) > 1
-        else g
-        for g in groups
-    ]
-    alike: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
-    for g in named:
-        alike[g.source, g.model, g.variant, g.task].append(g.briefs[0])
-    for place, g in enumerate(named):
-        briefs = alike[g.source, g.model, g.variant, g.task]
-        if len(briefs) > 1:
-            hashes = ["weights", "spec", "data"]
-            if g.briefs[0].track == READY:
-                hashes.append("key")
-            differs = [n for n in hashes if len({getattr(b, n) for b in briefs}) > 1]
-            unlike = tuple((name, getattr(g.briefs[0], name)) for name in differs)
-            named[place] = replace(g, departures=replace(g.departures, unlike=unlike))
-    return tuple(named)
+    for group in groups:
+        if group.source == "submitted":
+            folders[group.model].add(group.store.root.name)
+    named = []
+    for group in groups:
+        if group.source == "submitted" and len(folders[group.model]) > 1:
+            submission = plain(group.store.root.name)
+            group = _set_apart(group, ("submission", f"submission {submission}"))
+        named.append(group)
+    namesakes: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    for group in named:
+        namesakes[group.source, group.model, group.variant, group.task].append(group.briefs[0])
+    unique = []
+    for group in named:
+        briefs = namesakes[group.source, group.model, group.variant, group.task]
+        unique.append(_set_apart(group, *_differences(group.briefs[0], briefs)))
+    return tuple(unique)
 
 
-def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
-    """One run a seed. Where seeds were run in two precisions, the one with more seeds (then bf16)
-    is kept.
+def _set_apart(group: RunGroup, *departures: tuple[str, str]) -> RunGroup:
+    return replace(group, departures=Variant((*group.departures.departures, *departures)))
+
+
+def _differences(
+    brief: Brief,
+    namesakes: Sequence[Brief],
+) -> Iterator[tuple[str, str]]:
+    """The hashes in which runs of one name differ; the key of a ready-made model stands for which
+    of its labels are used.
     """
-    by_precision: dict[str, list[Brief]] = defaultdict(list)
-    for b in runs:
-        by_precision[b.precision].append(b)
-    what = f"{runs[0].model} on {runs[0].task}"
-    if len({b.seed for b in runs}) == len(runs):
-        several = (
-            f"{what}: seeds were run in different precisions ({', '.join(sorted(by_precision))})"
-        )
-        return sorted(runs, key=lambda b: b.seed), [several] if len(by_precision) > 1 else []
-    best = min(by_precision, key=lambda p: (-len({b.seed for b in by_precision[p]}), p))
+    for name in ("weights", "spec", "data", "key"):
+        hashes = {getattr(namesake, name) for namesake in namesakes}
+        if len(hashes) > 1 and (name != "key" or brief.track == READY):
+            aspect = "weights" if name == "weights" else "unlike"
+            yield aspect, f"{name} {getattr(brief, name)[:8]}"
+
+
+def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], tuple[str, ...]]:
+    """One run a seed, in order, and notes. Where seeds were run in two precisions, the one with
+    more seeds (then bf16) is kept.
+    """
+    by_precision: dict[str, dict[int, Brief]] = defaultdict(dict)
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands
-    unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
-    more = f"{what}: some seeds were run more than once; the {len(unique)} in {best} are shown"
-    return [unique[seed] for seed in sorted(unique)], [more]
+    for brief in sorted(runs, key=lambda brief: (brief.started, brief.key)):
+        by_precision[brief.precision][brief.seed] = brief
+    name = f"{runs[0].model} on {runs[0].task}"
+    notes: tuple[str, ...] = ()
+    if len({brief.seed for brief in runs}) == len(runs):
+        briefs = runs
+        if len(by_precision) > 1:
+            precisions = ", ".join(sorted(by_precision))
+            notes = (f"{name}: seeds were run in different precisions ({precisions})",)
+    else:
+        best = min(by_precision, key=lambda p: (-len(by_precision[p]), p))
+        briefs = list(by_precision[best].values())
+        notes = (
+            f"{name}: some seeds were run more than once; the {len(briefs)} in {best} are shown",
+        )
+    return sorted(briefs, key=lambda brief: brief.seed), notes

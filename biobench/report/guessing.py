@@ -35,7 +35,11 @@ class TaskScores:
     printed: PublishedValue | None = None
 
 
-def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> bool:
+def is_guessing(
+    tasks: Sequence[TaskScores],
+    bars: Bars,
+    evidence: Evidence,
+) -> bool:
     """Whether a model's mean over the tasks is not shown to lie above that of guessing.
 
     One-sided t at 5% on the mean (over corpora) of score minus bar, the largest p over seeds and
@@ -45,14 +49,19 @@ def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> 
     """
     judged = [task for task in tasks if (task.info.id, task.metric) in bars]
     if not judged:
-        return all(score <= 0 for task in tasks for score in task.scores)
+        return all(max(task.scores) <= 0 for task in tasks)
     weights = task_weights([task.info.corpus for task in judged])
-    gaps = [float(np.mean(task.scores)) - bars[task.info.id, task.metric] for task in judged]
-    gap = math.fsum(weight * of_task for weight, of_task in zip(weights, gaps, strict=True))
+    gaps = []
+    near = False
+    for weight, task in zip(weights, judged, strict=True):
+        gaps.append(weight * (float(np.mean(task.scores)) - bars[task.info.id, task.metric]))
+        near |= _has_few_documents(task.group)
+    gap = math.fsum(gaps)
     if gap <= 0:
         return True
-    near = gap < REACH or any(_has_few_documents(task.group) for task in judged)
-    noises = [_noise(task, evidence if near else None) for task in judged]
+    noises = []
+    for task in judged:
+        noises.append(_noise(task, evidence if near or gap < REACH else None))
     answer = these_tasks(gap, mean_variances(noises, weights))
     return answer is not None and answer.p_not_above > ALPHA
 
@@ -68,10 +77,19 @@ def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:
         return TaskNoise(corpus, seeds=seeds, documents=None)
     if group.ratio and len(task.scores) >= LEAST_SEEDS:
         splits = splits_part(task.scores, group.ratio, resolution=group.unit)
-        return TaskNoise(corpus, seeds=None, documents=None, splits=splits)
-    documents = "not read" if evidence is None else evidence.left_out(group, task.metric)
+        return TaskNoise(
+            corpus,
+            seeds=None,
+            documents=None,
+            splits=splits,
+        )
+    documents = None
+    if evidence is not None:
+        left_out = evidence.left_out(group, task.metric)
+        if not isinstance(left_out, str):
+            documents = (left_out,)
     return TaskNoise(
         corpus,
         seeds=seeds,
-        documents=None if isinstance(documents, str) else (documents,),
+        documents=documents,
     )

@@ -20,18 +20,18 @@ def shorten(text: str) -> str:
 
 def without_revisions(names: Iterable[str]) -> dict[str, str]:
     """Name -> without its revision, where no other of the names is left the same."""
-    return _apart(list(dict.fromkeys(names)), [lambda name: _REVISION.sub("", name)])
+    return _apart(names, [_without_revision])
 
 
 def in_sentences(names: Iterable[str]) -> dict[str, str]:
     """Name -> what it is called in a sentence: without owner and revision where that tells it
     apart.
     """
-    bare = [
-        lambda name: _OWNER.sub("", _REVISION.sub("", name)),
-        lambda name: _REVISION.sub("", name),
-    ]
-    return _apart(list(dict.fromkeys(names)), bare)
+    return _apart(names, [lambda name: _OWNER.sub("", _without_revision(name)), _without_revision])
+
+
+def _without_revision(name: str) -> str:
+    return _REVISION.sub("", name)
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
@@ -39,12 +39,17 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     return {name: cut(short) for name, short in in_sentences(names).items()}
 
 
-def _apart(names: Sequence[str], ways: Sequence[Callable[[str], str]]) -> dict[str, str]:
+def _apart(
+    names: Iterable[str],
+    ways: Sequence[Callable[[str], str]],
+) -> dict[str, str]:
     """The first of the ways, most of it left out, that gives a name no other name has; else
     `shorten`.
     """
-    shown: dict[str, str] = {}
-    for way in ways:
-        times = Counter(way(name) for name in names)
-        shown |= {name: way(name) for name in names if name not in shown and times[way(name)] == 1}
-    return {name: plain(shown.get(name, shorten(name))) for name in names}
+    shown = {name: shorten(name) for name in names}
+    for way in reversed(ways):
+        times = Counter(map(way, shown))
+        for name in shown:
+            if times[way(name)] == 1:
+                shown[name] = way(name)
+    return {name: plain(short) for name, short in shown.items()}

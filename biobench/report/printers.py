@@ -63,6 +63,7 @@ small { opacity: .75; }
 .notes { max-width: 60rem; }
 @media (max-width: 40rem) { th[scope=row] { white-space: normal; min-width: 9rem; } }
 figure { margin: .5rem 0 1.5rem; }
+figure svg { width: 100%; height: auto; max-width: 38rem; display: block; }
 summary { cursor: pointer; margin: .5rem 0; }
 """
 
@@ -85,16 +86,26 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        cells = [row[name] for name in columns]
-        writer.writerow(
-            ["" if c is None else for_csv(c) if isinstance(c, str) else repr(c) for c in cells]
-        )
+        cells = []
+        for name in columns:
+            cell = row[name]
+            if isinstance(cell, str):
+                cells.append(for_csv(cell))
+            else:
+                cells.append("" if cell is None else repr(cell))
+        writer.writerow(cells)
     return stream.getvalue()
 
 
-def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as one JSON list."""
-    return shown_json(json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
+def as_json(rows: Any) -> str:
+    """The rows, or any plain data, as JSON."""
+    text = json.dumps(
+        rows,
+        ensure_ascii=False,
+        indent=2,
+        allow_nan=False,
+    )
+    return shown_json(text) + "\n"
 
 
 def _csv(report: Report) -> str:
@@ -106,38 +117,43 @@ def _notes(report: Report) -> list[str]:
 
 
 def _markdown(report: Report) -> str:
-    def table(sheet: Sheet) -> list[str]:
-        rows = [sheet.columns, *sheet.rows]
-        head, *body = ["| " + " | ".join(map(for_markdown, row)) + " |" for row in rows]
-        rule = "| " + " | ".join(["---"] * 2 + ["---:"] * (len(sheet.columns) - 2)) + " |"
-        return [f"### {words(sheet.title, for_markdown)}", "", head, rule, *body, ""]
-
-    out = [line for sheet in sheets(report) for line in table(sheet)]
-    out.append(caption(report) if out else EMPTY)
-    out += ["", *(f"- {words(note, for_markdown)}" for note in _notes(report)), ""]
-    return "\n".join(out).rstrip("\n") + "\n"
+    lines = []
+    for sheet in sheets(report):
+        rule = ["---"] * 2 + ["---:"] * (len(sheet.columns) - 2)
+        lines += [f"### {words(sheet.title, for_markdown)}", ""]
+        for row in [list(map(for_markdown, sheet.columns)), rule]:
+            lines.append(f"| {' | '.join(row)} |")
+        for row in sheet.rows:
+            lines.append(f"| {' | '.join(map(for_markdown, row))} |")
+        lines.append("")
+    lines += [caption(report) if lines else EMPTY, ""]
+    lines += [f"- {words(note, for_markdown)}" for note in _notes(report)]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
-
-    def table(sheet: Sheet) -> list[str]:
-        head, *body = [
-            " & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.rows]
-        ]
-        return [
-            *(r"\begin{table}", r"\centering"),
+    lines = [r"% \usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}"]
+    for sheet in sheets(report):
+        head, *body = [" & ".join(map(for_latex, row)) for row in (sheet.columns, *sheet.rows)]
+        lines += [
+            r"\begin{table}",
+            r"\centering",
             rf"\begin{{tabular}}{{ll{'r' * (len(sheet.columns) - 2)}}}",
-            *(r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"),
+            r"\toprule",
+            rf"{head} \\",
+            r"\midrule",
+            *(rf"{row} \\" for row in body),
+            r"\bottomrule",
+            r"\end{tabular}",
             rf"\caption{{{words(sheet.title, for_latex)}. {words(caption(report), for_latex)}}}",
-            *(r"\end{table}", ""),
+            r"\end{table}",
+            "",
         ]
-
-    out = [r"% \usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}"]
-    out += [line for sheet in sheets(report) for line in table(sheet)]
-    if items := [rf"\item {words(line, for_latex)}" for line in _notes(report)]:
-        out += [r"\begin{itemize}", *items, r"\end{itemize}"]
-    return "\n".join(out).rstrip("\n") + "\n"
+    notes = [rf"\item {words(note, for_latex)}" for note in _notes(report)]
+    if notes:
+        lines += [r"\begin{itemize}", *notes, r"\end{itemize}"]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def html_page(title: str, body: str) -> str:
@@ -148,7 +164,8 @@ def html_page(title: str, body: str) -> str:
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
         "'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{shown}</h1>\n{body}</body>\n</html>\n"
+        f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{shown}</h1>\n{body}</body>\n</html>\n"
     )
 
 
@@ -157,92 +174,125 @@ def html_table(
 ) -> str:
     """A table; what stands behind a number is small. texts: how many columns hold words."""
 
-    def cell(text: str) -> str:
-        shown, _, more = text.partition(" ")
-        return f"<td>{for_html(shown)}{f' <small>{for_html(more)}</small>' if more else ''}</td>"
-
-    kinds = [" class=text" if i < texts else "" for i in range(len(columns))]
-    head = "".join(
-        f'<th scope="col"{c}>{for_html(h)}</th>' for c, h in zip(kinds, columns, strict=True)
-    )
-    body = []
+    head = ""
+    for number, heading in enumerate(columns):
+        text_class = " class=text" if number < texts else ""
+        head += f'<th scope="col"{text_class}>{for_html(heading)}</th>'
+    body = ""
     for name, *cells in rows:
-        named = [f'<th scope="row">{for_html(name)}</th>']
-        named += [f'<td class="text">{for_html(text)}</td>' for text in cells[: texts - 1]]
-        body.append(f"<tr>{''.join([*named, *map(cell, cells[texts - 1 :])])}</tr>\n")
+        body += f'<tr><th scope="row">{for_html(name)}</th>'
+        for number, text in enumerate(cells, start=1):
+            if number < texts:
+                body += f'<td class="text">{for_html(text)}</td>'
+            else:
+                body += f"<td>{_html_number(text)}</td>"
+        body += "</tr>\n"
     return (
         f'<div class="scroll" tabindex="0"><table>\n<caption>{words(caption, for_html)}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(body)}</tbody></table></div>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
+
+
+def _html_number(text: str) -> str:
+    number, _, remainder = text.partition(" ")
+    if not remainder:
+        return for_html(number)
+    return f"{for_html(number)} <small>{for_html(remainder)}</small>"
 
 
 def _html(report: Report) -> str:
-    def listed(title: str, lines: Sequence[str]) -> str:
-        items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
-        return f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n' if items else ""
-
     # pandas and altair take a second to load: only this form of the report waits for them
     from biobench.report.details.pictures import WITHOUT_CHARTS, can_draw, pictures
 
-    shown = []
+    body = ""
     if not report.rows:
-        shown.append("<p>No results yet.</p>\n")
+        body += "<p>No results yet.</p>\n"
     elif not can_draw():
-        shown.append(WITHOUT_CHARTS)
+        body += WITHOUT_CHARTS
     for sheet in sheets(report):
         if can_draw():
-            shown.append(pictures(report, sheet))
-        shown.append(html_table(sheet.title, sheet.columns, sheet.rows, 2))
-    body = [
-        *shown,
-        f'<p class="notes">{words(caption(report), for_html)}</p>\n',
-        listed("Notes", report.notes),
-        listed("Findings", [f"{f}. {f.hint}" for f in report.findings]),
-    ]
-    return html_page("BioBench results", "".join(body))
+            body += pictures(report, sheet)
+        body += html_table(sheet.title, sheet.columns, sheet.rows, 2)
+    body += f'<p class="notes">{words(caption(report), for_html)}</p>\n'
+    findings = [f"{finding}. {finding.hint}" for finding in report.findings]
+    for title, lines in (("Notes", report.notes), ("Findings", findings)):
+        if lines:
+            items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
+            body += f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n'
+    return html_page("BioBench results", body)
 
 
-def print_table(report: Report, console: Console | None = None, *, notes: bool = False) -> None:
-    """The terminal table, on stdout by default. notes: every note in full, not only what fits a few
-    lines.
+def print_table(
+    report: Report,
+    console: Console | None = None,
+    *,
+    notes: bool = False,
+    folded: bool = True,
+) -> None:
+    """The terminal table, on stdout by default.
+
+    notes: every note in full, not only what fits a few lines. folded: runs with few of the tasks in
+    one line.
     """
     console = console or Console()
-    width = console.width
-    parts: list[Table | Text] = [t for sheet in sheets(report) for t in _tables(sheet, width)]
-    parts.append(Text(caption(report) if parts else EMPTY))
-    parts += [
-        Text(f"* {plain_note(note)}") for note in (report.notes if notes else _few(report.notes))
-    ]
-    parts += [Text(f"! {plain_note(str(f))}; {plain_note(f.hint)}") for f in report.findings]
-    console.print(Group(*parts))
+    lines: list[Table | Text] = []
+    for sheet in sheets(report, folded=folded):
+        lines += _tables(sheet, console.width)
+    lines.append(Text(caption(report) if lines else EMPTY))
+    for note in report.notes if notes else _few(report.notes):
+        lines.append(Text(f"* {plain_note(note)}"))
+    for finding in report.findings:
+        lines.append(Text(f"! {plain_note(f'{finding}; {finding.hint}')}"))
+    console.print(Group(*lines))
 
 
-def to_text(report: Report, *, notes: bool = False, width: int | None = None) -> str:
+def to_text(
+    report: Report,
+    *,
+    notes: bool = False,
+    folded: bool = True,
+    width: int | None = None,
+) -> str:
     """As `print_table`, as text without colours. width: in columns; None: as `COLUMNS` asks, else
     `FILE_WIDTH`.
     """
     asked = os.environ.get("COLUMNS", "")
-    width = width or (max(int(asked), 40) if asked.isdecimal() else FILE_WIDTH)
-    stream = io.StringIO()
-    print_table(report, Console(file=stream, width=width, color_system=None), notes=notes)
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    if width is None:
+        width = max(int(asked), 40) if asked.isdecimal() else FILE_WIDTH
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        color_system=None,
+    )
+    with console.capture() as captured:
+        print_table(
+            report,
+            console,
+            notes=notes,
+            folded=folded,
+        )
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
+def grid(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int | None = None,
+) -> str:
     """Columns side by side, the first set left, numbers right; several grids, each with the first
     column, where they are wider than `width`.
     """
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     room = math.inf if width is None else width - widths[0]
     pieces = _columns_that_fit([2 + of_column for of_column in widths[1:]], room)
+    rule = ["-" * of_column for of_column in widths]
     grids = []
     for piece in pieces:
-        columns = [number + 1 for number in piece]
-        filled = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in columns)]
         lines = []
-        for row in (head, ["-" * of_column for of_column in widths], *filled):
-            cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in columns)]
-            lines.append("  ".join(cells).rstrip())
+        for row in (head, rule, *rows):
+            cells = [row[column + 1].rjust(widths[column + 1]) for column in piece]
+            if len(pieces) == 1 or any(cell.strip() for cell in cells):
+                lines.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
         grids.append("\n".join(lines))
     return "\n\n".join(grids)
 
@@ -281,44 +331,59 @@ def _without_middle(word: str) -> str:
 
 def _few(notes: Sequence[str]) -> Iterator[str]:
     """The first notes on runs, and a line that counts the others."""
-    on_runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))]
-    shown = on_runs[:MOST_NOTES]
-    yield from shown
-    if rest := len(notes) - len(shown):
-        yield f"{rest} more remark{'s' if rest > 1 else ''}: `biobench report --notes`"
+    said = 0
+    for note in notes:
+        if said < MOST_NOTES and not note.startswith(("Published values", *_PROTOCOL)):
+            said += 1
+            yield note
+    unsaid = len(notes) - said
+    if unsaid:
+        yield f"{unsaid} more remark{'s' if unsaid > 1 else ''}: `biobench report --notes`"
 
 
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
-    name_width = min(
-        max((len(plain(name)) for name, *_ in sheet.rows), default=0), max(28, width // 3)
-    )
-    titles = ["_\n".join(plain(h).split("_")) for h in sheet.columns[2:]]
+    longest_name = max(len(plain(row[0])) for row in sheet.rows)
+    name_width = min(longest_name, max(28, width // 3))
+    titles = ["_\n".join(plain(heading).split("_")) for heading in sheet.columns[2:]]
     widths = []
-    for i, title in enumerate(titles):
-        texts = [*title.splitlines(), *(row[i + 2] for row in sheet.rows)]
-        widths.append(2 + max(map(len, texts), default=1))
+    for title, *cells in zip(titles, *(row[2:] for row in sheet.rows), strict=True):
+        widths.append(2 + max(map(len, [*title.splitlines(), *cells])))
     pieces = _columns_that_fit(widths, width - name_width - 2)
     for number, columns in enumerate(pieces, 1):
-        part = f" ({number} of {len(pieces)})" if len(pieces) > 1 else ""
+        title = words(sheet.title, plain)
+        if len(pieces) > 1:
+            title += f" ({number} of {len(pieces)})"
         table = Table(
-            title=Text(words(sheet.title, plain) + part, style="bold"),
+            title=Text(title, style="bold"),
             title_justify="left",
             box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
         )
-        table.padding, table.pad_edge = (0, 1, 0, 0), False
-        table.add_column(sheet.columns[0], overflow="fold", width=name_width)
-        for i in columns:
-            table.add_column(Text(titles[i]), justify="right", overflow="fold", vertical="bottom")
+        table.add_column(
+            sheet.columns[0],
+            overflow="fold",
+            width=name_width,
+        )
+        for column in columns:
+            heading = Text(titles[column])
+            table.add_column(
+                heading,
+                justify="right",
+                overflow="fold",
+                vertical="bottom",
+            )
         section = ""
-        for name, source, *cells in sheet.rows:
-            if all(cells[i] == "–" for i in columns):
+        for name, source, *scores in sheet.rows:
+            cells = [scores[column] for column in columns]
+            if set(cells) == {"–"}:
                 continue  # nothing in this piece: the line stands in another one
             if source != section:
                 section = source
                 table.add_section()
                 table.add_row(Text(_SECTIONS.get(section, section), style="italic"))
-            table.add_row(Text(plain(name)), *(Text(cells[i]) for i in columns))
+            table.add_row(Text(plain(name)), *map(Text, cells))
         yield table
 
 

@@ -17,7 +17,7 @@ from biobench.report.row import METRICS, AverageName
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.kind import has_f1
-from biobench.store import Store, UnusableFile
+from biobench.store import Brief, Store, UnusableFile
 from biobench.store.baselines import scan_baselines
 from biobench.store.store import paused_collector
 
@@ -43,7 +43,11 @@ class Results:
     judged: tuple[Remark, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
-    cells: dict[AverageName, Any] = field(default_factory=dict, repr=False, compare=False)
+    cells: dict[AverageName, Any] = field(
+        default_factory=dict,
+        repr=False,
+        compare=False,
+    )
     """What `frame.cells` has computed."""
     slice: str = ""
     """The part of the gold that the scores are of (`report.slices`); empty: all of it."""
@@ -61,22 +65,28 @@ def load(results_dir: str | Path) -> Results:
     # again and again
     with paused_collector():
         published = published_for(folder)
-        scanned = [(source, store, *store.briefs()) for source, store in stores(folder)]
         baselines, damaged = scan_baselines(results_dir)
-        infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, baselines)
-        groups = apart(
-            g
-            for source, store, briefs, _ in scanned
-            for g in group_runs(briefs, infos, store, source)
-        )
-        kept, refusals, remarks = judge(groups, baselines)
+        scanned: list[tuple[Source, Store, list[Brief]]] = []
+        briefs: list[Brief] = []
+        findings: list[UnusableFile] = []
+        for source, store in stores(folder):
+            of_store, problems = store.briefs()
+            scanned.append((source, store, of_store))
+            briefs += of_store
+            findings += problems
+        infos = task_infos(briefs, published, baselines)
+        groups: list[RunGroup] = []
+        for source, store, of_store in scanned:
+            groups += group_runs(of_store, infos, store, source)
+        accepted, refusals, remarks = judge(apart(groups), baselines)
+        refused = {refusal.group.task for refusal in refusals}
         return Results(
-            groups=kept,
+            groups=accepted,
             infos=infos,
             published=published,
-            findings=(*(f for *_, problems in scanned for f in problems), *damaged),
+            findings=(*findings, *damaged),
             baselines=tuple(baselines),
-            refused=frozenset(r.group.task for r in refusals) - {g.task for g in kept},
+            refused=frozenset(refused.difference(group.task for group in accepted)),
             judged=remarks,
             refusals=refusals,
             experiments=experiments_for(folder),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from biobench.report.entrants import line_name
@@ -14,6 +16,10 @@ from biobench.score.slices import SLICES
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
 """The shipped suites in their order, with their titles."""
+FEW = 3
+"""Runs with at most one in so many of the tasks are mostly dashes."""
+Line = tuple[str, str, Source]
+"""Model, variant and source."""
 SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "oracle")
 """The sources in the order of printed tables."""
 
@@ -29,44 +35,87 @@ class Sheet(NamedTuple):
     rows: list[list[str]]
 
 
-def sheets(report: Report) -> list[Sheet]:
-    """A sheet a suite: fr, en, needle, then others."""
-    order = {suite: place for place, suite in enumerate(SUITES)}
-    return [
-        _of_suite(report, s)
-        for s in sorted({c.suite for c in report.columns}, key=lambda s: (order.get(s, 3), s))
-    ]
+def sheets(report: Report, *, folded: bool = False) -> list[Sheet]:
+    """A sheet a suite: fr, en, needle, then others. folded: runs with few of the tasks are counted
+    in one line.
+    """
+    suites = {info.suite for info in report.columns}
+    order = [*(suite for suite in SUITES if suite in suites), *sorted(suites - SUITES.keys())]
+    return [_of_suite(report, suite, folded) for suite in order]
 
 
-def _of_suite(report: Report, suite: str) -> Sheet:
+def _of_suite(report: Report, suite: str, folded: bool) -> Sheet:
     """The lines of each source stand together, in the order of `SOURCES`; those with the best
     average come first, then those without one by name. Averages over corpora and over tasks stand
     before the tasks where there are any.
     """
-    tasks = [c.id for c in report.columns if c.suite == suite]
+    tasks = [info.id for info in report.columns if info.suite == suite]
     averages = {row.line: row for row in report.averages if row.suite == suite}
-    cells: dict[tuple[str, str, Source], dict[str, Row]] = {}
+    lines: dict[Line, dict[str, Row]] = defaultdict(dict)
     for row in report.rows:
         if row.suite == suite:
-            cells.setdefault(row.line, {})[row.task] = row
-    place = {line: -averages[line].mean if line in averages else 1.0 for line in cells}
-    lines = sorted(cells, key=lambda line: (SOURCES.index(line[2]), place[line], line))
-    has_average = any(line in averages for line in lines)
-    rows = []
-    for line in lines:
-        mean = averages.get(line)
-        by_task = "–" if mean is None or mean.task_mean is None else f"{100 * mean.task_mean:.1f}"
-        first = [percent(mean), by_task] if has_average else []
-        rows.append(
-            [
-                line_name(*line[:2]),
-                line[2],
-                *first,
-                *(percent(cells[line].get(task)) for task in tasks),
-            ]
-        )
-    columns = ["model", "source", *(["average", "by task"] if has_average else []), *tasks]
-    return Sheet(suite, report.title or SUITES.get(suite, suite), columns, rows)
+            lines[row.line][row.task] = row
+    columns = ["model", "source"]
+    if averages:
+        columns += ["average", "by task"]
+    title = report.title or SUITES.get(suite, suite)
+    sheet = Sheet(suite, title, columns + tasks, [])
+    sparse = _sparse(lines, len(tasks)) if folded else {}
+
+    def place(line: Line) -> tuple[int, float, Line]:
+        mean = -averages[line].mean if line in averages else 1.0
+        return SOURCES.index(line[2]), mean, line
+
+    for line in sorted(lines, key=place):
+        if line in sparse:
+            continue
+        model, variant, source = line
+        cells = [line_name(model, variant), source]
+        if averages:
+            cells += _average_cells(averages.get(line))
+        cells += [percent(lines[line].get(task)) for task in tasks]
+        sheet.rows.append(cells)
+    if sparse:
+        runs = sum(source == "run" for _, source, *_ in sheet.rows)
+        sheet.rows.insert(runs, _folded_row(sparse, len(tasks), len(sheet.columns)))
+    return sheet
+
+
+def _average_cells(mean: Row | None) -> list[str]:
+    if mean is None or mean.task_mean is None:
+        return [percent(mean), "–"]
+    return [percent(mean), f"{100 * mean.task_mean:.1f}"]
+
+
+def _sparse(
+    lines: Mapping[Line, Mapping[str, Row]],
+    tasks: int,
+) -> dict[Line, int]:
+    """The runs with at most a third of the tasks, as on the board, and how many each has; none
+    where it is one alone, or where no run has more.
+    """
+    runs = 0
+    sparse = {}
+    for line, cells in lines.items():
+        if line[2] == "run":
+            runs += 1
+            if len(cells) <= tasks // FEW:
+                sparse[line] = len(cells)
+    return sparse if 1 < len(sparse) < runs else {}
+
+
+def _folded_row(
+    sparse: Mapping[Line, int],
+    tasks: int,
+    columns: int,
+) -> list[str]:
+    """``2 models with 1–2 of 8 tasks``, in as many cells as the table has columns."""
+    models = {model for model, _, _ in sparse}
+    fewest, most = min(sparse.values()), max(sparse.values())
+    span = str(most) if fewest == most else f"{fewest}–{most}"
+    plural = "s" if len(models) > 1 else ""
+    name = f"{len(models)} model{plural} with {span} of {tasks} tasks (--all)"
+    return [name, "run", *[""] * (columns - 2)]
 
 
 def percent(row: Row | None) -> str:
@@ -82,7 +131,11 @@ def percent(row: Row | None) -> str:
         text += f" ±{100 * row.margin:.1f}"
     if row.failed:
         text += f" ({row.failed} failed)"
-    return " ".join([text, *[MARK] * marked(row.contamination), *[LIKELY] * row.only_likely])
+    if marked(row.contamination):
+        text += f" {MARK}"
+    if row.only_likely:
+        text += f" {LIKELY}"
+    return text
 
 
 def caption(report: Report) -> str:

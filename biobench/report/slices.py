@@ -11,11 +11,9 @@ from biobench.errors import UsageError
 from biobench.report.groups import RunGroup
 from biobench.report.rescore import RunTextReader
 from biobench.report.results import Results
-from biobench.schema.baseline import BaselineRecord
 from biobench.schema.record import RunRecord
 from biobench.schema.strict import suggest
 from biobench.score.slices import SLICES, Part
-from biobench.store.index import Brief
 
 
 def check_slice(name: str) -> None:
@@ -36,50 +34,50 @@ def sliced(results: Results, name: str) -> Results:
             f"no stored run has scores on the slice '{name}'",
             hint="`biobench rescore --data-dir FOLDER` computes them from the corpora",
         )
+    baselines = []
+    for record in results.baselines:
+        policies = []
+        for policy in record.policies:
+            if name in policy.slices:
+                scores = policy.slices[name].scores
+                policies.append(policy.model_copy(update={"scores": scores}))
+        baselines.append(record.model_copy(update={"policies": tuple(policies)}))
     return replace(
         results,
         groups=groups,
         published=(),
-        baselines=tuple(_sliced_baselines(record, name) for record in results.baselines),
+        baselines=tuple(baselines),
         judged=(),
         cells={},
         slice=name,
     )
 
 
-def _sliced_baselines(record: BaselineRecord, name: str) -> BaselineRecord:
-    policies = [
-        policy.model_copy(update={"scores": policy.slices[name].scores})
-        for policy in record.policies
-        if name in policy.slices
-    ]
-    return record.model_copy(update={"policies": tuple(policies)})
-
-
-def sliced_groups(groups: Sequence[RunGroup], name: str) -> tuple[RunGroup, ...]:
+def sliced_groups(
+    groups: Sequence[RunGroup],
+    name: str,
+) -> tuple[RunGroup, ...]:
     """Those that have scores on this slice, with those scores alone. Raises UsageError for a slice
     that does not exist.
     """
     check_slice(name)
-    return tuple(
-        _sliced_group(group, name)
-        for group in groups
-        if all(name in brief.slices for brief in group.briefs)
-    )
+    sliced_runs = []
+    for group in groups:
+        briefs = []
+        for brief in group.briefs:
+            if name in brief.slices:
+                scores, gold = brief.slices[name]["scores"], brief.slices[name]["gold"]
+                briefs.append(brief._replace(scores=scores, answers=float(gold)))
+        if len(briefs) == len(group.briefs):
+            sliced_runs.append(replace(group, slice=name, briefs=tuple(briefs)))
+    return tuple(sliced_runs)
 
 
-def _sliced_group(group: RunGroup, name: str) -> RunGroup:
-    return replace(
-        group, slice=name, briefs=tuple(_sliced_brief(brief, name) for brief in group.briefs)
-    )
-
-
-def _sliced_brief(brief: Brief, name: str) -> Brief:
-    part = brief.slices[name]
-    return brief._replace(scores=part["scores"], answers=float(part["gold"]))
-
-
-def slice_part(record: RunRecord, name: str, read_texts: RunTextReader) -> Part:
+def slice_part(
+    record: RunRecord,
+    name: str,
+    read_texts: RunTextReader,
+) -> Part:
     """What a slice holds of a run's test documents.
 
     Raises UsageError where the slice does not exist or the task has none of it, and as `run_data`.

@@ -5,7 +5,7 @@ published for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from biobench.data.catalog import load_task
@@ -23,7 +23,6 @@ from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from biobench.schema.suite import Member, SuiteSpec
-from biobench.stats import task_weights
 
 
 def build_suite(
@@ -33,38 +32,41 @@ def build_suite(
 
     name: as `--suite` was given, for specs beside the suite's file. A task counts by the score that
     the suite declares, under the id that it has there. The average is the suite's own mean
-    (`SuiteSpec.mean`); beside it, as
-    `task_mean`, the plain mean over tasks, and in a note ours, the mean over corpora. incomplete:
+    (`SuiteSpec.mean`); beside it, as `task_mean`, stands the plain mean over tasks. incomplete:
     averages over a part of the suite, which say so. Baselines are not shown.
     """
     seen, members = suite_results(results, suite, name)
     everything = cells(replace(seen, baselines=(), judged=()), "paper")
-    rows = [replace(row, only_likely=False) for row in everything.rows if row.source != "oracle"]
+    rows: list[Row] = []
+    notes: list[str] = []
+    for row in everything.rows:
+        if row.source != "oracle":
+            rows.append(replace(row, only_likely=False))
+            notes += row.notes
     # the suite's mean is one over types or tasks where ours is one over corpora
-    means_over = {t: replace(i, corpus=cluster(suite, members[t])) for t, i in seen.infos.items()}
+    means_over = {}
+    for task, info in seen.infos.items():
+        means_over[task] = replace(info, corpus=cluster(suite, members[task]))
     averages, _ = suite_averages(rows, means_over, incomplete=incomplete)
-    notes = [line for row in rows for line in row.notes]
-    notes += [text for source, _, text in everything.remarks if source != "published"]
+    title = suite.name or suite.id
+    for source, _, text in everything.remarks:
+        if source != "published":
+            notes.append(text)
     notes += _member_notes(suite)
-    for mean in averages:
-        over_corpora = _mean_over_corpora([row for row in rows if row.line == mean.line], seen)
-        notes.append(
-            f"{mean.model}: {suite.name or suite.id} average {100 * mean.mean:.2f}; over corpora "
-            f"{100 * over_corpora:.2f}"
-        )
-    infos = {
-        members[task].name: replace(info, id=members[task].name)
-        for task, info in seen.infos.items()
-    }
-    present = {members[row.task].name for row in rows}
+    present = {row.task for row in rows}
+    columns, shown_members = [], []
+    for task, info in seen.infos.items():
+        if task in present:
+            columns.append(replace(info, id=members[task].name))
+            shown_members.append(members[task])
     return Report(
         average="paper",
         rows=tuple(replace(row, task=members[row.task].name) for row in rows),
         averages=averages,
-        columns=tuple(info for info in infos.values() if info.id in present),
-        caption=_caption(suite, present),
+        columns=tuple(columns),
+        caption=_caption(suite, shown_members),
         notes=tuple(dict.fromkeys(notes)),
-        title=suite.name or suite.id,
+        title=title,
         findings=results.findings,
     )
 
@@ -78,12 +80,6 @@ def _member_notes(suite: SuiteSpec) -> list[str]:
         if member.differs is not None:
             notes.append(f"{member.name} is not quite the suite's: {member.differs}")
     return notes
-
-
-def _mean_over_corpora(rows: Sequence[Row], results: Results) -> float:
-    """The mean of one line's scores (0-1) in which each corpus counts once."""
-    weights = task_weights([results.infos[row.task].corpus for row in rows])
-    return float(weights @ [row.mean for row in rows])
 
 
 def cluster(suite: SuiteSpec, member: Member) -> str:
@@ -103,53 +99,66 @@ def suite_results(
     for member in suite.tasks:
         info = _info(results, suite, member, name)
         infos[info.id], members[info.id] = info, member
-    languages = {info.language for info in infos.values() if info.language}
+    languages = {info.language for info in infos.values()} - {""}
     if len(languages) == 1:
-        infos = {task: replace(info, language=min(languages)) for task, info in infos.items()}
+        language = languages.pop()
+        infos = {task: replace(info, language=language) for task, info in infos.items()}
     names = {member.name for member in suite.tasks}
-    published = by_paper(
-        v for v in load_published(published_folder() / SUITE_FOLDER) if v.task in names
-    )
-    groups = tuple(group for group in results.groups if group.task in infos)
-    return replace(results, groups=groups, infos=infos, published=published, cells={}), members
+    values = load_published(published_folder() / SUITE_FOLDER)
+    return replace(
+        results,
+        groups=tuple(group for group in results.groups if group.task in infos),
+        infos=infos,
+        published=by_paper(value for value in values if value.task in names),
+        cells={},
+    ), members
 
 
-def _info(results: Results, suite: SuiteSpec, member: Member, name: str) -> TaskInfo:
+def _info(
+    results: Results,
+    suite: SuiteSpec,
+    member: Member,
+    name: str,
+) -> TaskInfo:
     """The member as a column of the suite's report."""
     task = task_of(member, name)
     if task is not None and task.endswith((".yaml", ".yml")):
         task = load_task(task).id
-    known = results.infos.get(task or "")
-    if known is None:
-        paper = member.metric or ""
-        return TaskInfo(
-            task or member.name,
-            member.name,
-            "",
-            "",
-            suite.id,
-            True,
-            member.name,
-            paper,
-            member.name,
+    info = results.infos.get(task or "")
+    if info is not None:
+        paper = member.metric or info.paper
+        return replace(
+            info,
+            suite=suite.id,
+            in_suite=True,
+            paper=paper,
+            published_as=member.name,
         )
-    paper = member.metric or known.paper
-    return replace(known, suite=suite.id, in_suite=True, paper=paper, published_as=member.name)
-
-
-def _caption(suite: SuiteSpec, present: Collection[str]) -> str:
-    """What the numbers are. present: the tasks that are shown."""
-    types = len({member.type for member in suite.tasks})
-    over = (
-        f"its {types} types of the means of their tasks" if suite.mean == "types" else "its tasks"
+    return TaskInfo(
+        id=task or member.name,
+        name=member.name,
+        language="",
+        type="",
+        suite=suite.id,
+        in_suite=True,
+        corpus=member.name,
+        paper=member.metric or "",
+        published_as=member.name,
     )
+
+
+def _caption(suite: SuiteSpec, members: Sequence[Member]) -> str:
+    """What the numbers are. members: the tasks that are shown."""
+    over = "its tasks"
+    if suite.mean == "types":
+        types = len({member.type for member in suite.tasks})
+        over = f"its {types} types of the means of their tasks"
     tasks: dict[str, list[str]] = defaultdict(list)
-    for m in suite.tasks:
-        if m.name in present:
-            tasks[get_metric(m.metric).words if m.metric else "by its spec"].append(m.name)
+    for member in members:
+        score = get_metric(member.metric).words if member.metric else "by its spec"
+        tasks[score].append(member.name)
     scores = "; ".join(f"{score}: {', '.join(names)}" for score, names in tasks.items())
     return (
         f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval "
-        f"over seeds. The "
-        f"average is the suite's own, the mean over {over}."
+        f"over seeds. The average is the suite's own, the mean over {over}."
     )

@@ -82,12 +82,27 @@ def task_infos(
     """
     infos = dict(shipped())
 
-    def add(task: str, language: str, type: str, corpus: str, paper: str) -> None:
-        if task not in infos:
-            suite = _suite(language, type)
-            infos[task] = TaskInfo(
-                task, task, language, type, suite, False, corpus or task, paper, task
-            )
+    def add(
+        task: str,
+        language: str,
+        type: str,
+        corpus: str,
+        paper: str,
+    ) -> None:
+        infos.setdefault(
+            task,
+            TaskInfo(
+                id=task,
+                name=task,
+                language=language,
+                type=type,
+                suite=_suite(language, type),
+                in_suite=False,
+                corpus=corpus or task,
+                paper=paper,
+                published_as=task,
+            ),
+        )
 
     for record in records:
         add(record.task, record.language, record.type, record.corpus, record.paper)

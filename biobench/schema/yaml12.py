@@ -150,12 +150,17 @@ def _check_events(text: str, file: str | None) -> None:
             )
 
 
-def parse_file(path: Path) -> LocatedYaml:
-    """`parse` of a UTF-8 file. Raises SpecError, for a byte that is not UTF-8 with its line."""
+def read_text(path: Path) -> str:
+    """Text of a UTF-8 file. Raises SpecError, for a byte that is not UTF-8 with its line."""
     raw = read_regular(path, MOST_BYTES, SpecError)
     try:
-        return parse(raw.decode("utf-8-sig"), path)
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         raise SpecError(message, hint="save the file as UTF-8", file=path, line=line) from None
+
+
+def parse_file(path: Path) -> LocatedYaml:
+    """`parse` of a UTF-8 file."""
+    return parse(read_text(path), path)

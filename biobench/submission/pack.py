@@ -127,7 +127,7 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
 def _why_not(group: RunGroup) -> str:
     """Why its runs cannot be submitted; empty where they can."""
     reason = why_not_submitted(group.briefs[0])
-    if not reason and (group.departures.version or group.departures.engine):
+    if not reason and group.departures.differs_in("version", "engine"):
         return "was run on another spec or by another engine"
     return reason
 

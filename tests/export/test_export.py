@@ -128,8 +128,7 @@ def test_the_page_of_a_benchmark_lists_the_ids_of_the_result_file(results):
     assert set(declared) == {"name", "description", "evaluation_framework", "tasks"}
     written = yaml.safe_load(export("org/tiny", "eval-results", results, dataset="org/biobench"))
     ids = [entry.task_id for entry in parse_eval_result_entries(written)]
-    expected = [{"id": task, "config": task, "split": "test"} for task in ids]
-    assert declared["tasks"] == expected
+    assert declared["tasks"] == [{"id": task, "config": task, "split": "test"} for task in ids]
 
 
 def test_every_eval_ever_holds_what_its_schema_asks(results):

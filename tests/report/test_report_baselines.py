@@ -29,11 +29,6 @@ def test_every_policy_of_every_task_is_a_row(tmp_path):
     assert not baseline_rows(
         scan_baselines(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy")
     )
-    found = {
-        (r.task, r.model): r.mean
-        for r in build(tmp_path, "micro", sources=["baseline", "oracle"]).rows
-    }
-    assert (found["gad", "majority"], found["diamed", "majority"]) == (0.3, 0.1)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

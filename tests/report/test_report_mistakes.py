@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,24 +19,28 @@ from tests.helpers.report_make import run_of
 from tests.helpers.store_make import documents, predictions
 
 
-def kinds(gold, said):
-    document = Document("d", "g", "x" * 60, "test", spans=tuple(Span(*s) for s in gold))
-    (judged,) = judge([document], [Prediction("d", spans=tuple(Span(*s) for s in said))])
-    return [(m.kind, m.label) for m in judged.marks]
+@pytest.mark.parametrize(
+    ("gold", "said", "kinds"),
+    [
+        ("X0-4", "X0-4", "right X"),
+        ("X0-4", "X0-5", "boundary X"),
+        ("X0-4", "Y0-4", "label X"),
+        ("X0-4", "Y1-4", "both X"),
+        ("X0-4", "", "missed X"),
+        ("", "Y0-4", "spurious Y"),
+        ("X0-4", "X4-8", "missed X, spurious X"),
+        # a prediction explains one gold mention
+        ("X0-4 X6-9", "X0-9", "boundary X, missed X"),
+    ],
+)
+def test_each_kind(gold, said, kinds):
+    def spans(text):
+        found = re.findall(r"(\w)(\d)-(\d)", text)
+        return tuple(Span(int(start), int(end), label) for label, start, end in found)
 
-
-def test_each_kind():
-    assert kinds([(0, 4, "X")], [(0, 4, "X")]) == [("right", "X")]
-    assert kinds([(0, 4, "X")], [(0, 5, "X")]) == [("boundary", "X")]
-    assert kinds([(0, 4, "X")], [(0, 4, "Y")]) == [("label", "X")]
-    assert kinds([(0, 4, "X")], [(1, 4, "Y")]) == [("both", "X")]
-    assert kinds([(0, 4, "X")], []) == [("missed", "X")]
-    assert kinds([], [(0, 4, "Y")]) == [("spurious", "Y")]
-    assert kinds([(0, 4, "X")], [(4, 8, "X")]) == [("missed", "X"), ("spurious", "X")]
-
-
-def test_a_prediction_explains_one_gold_mention():
-    assert kinds([(0, 4, "X"), (6, 9, "X")], [(0, 9, "X")]) == [("boundary", "X"), ("missed", "X")]
+    document = Document("d", "g", "x" * 60, "test", spans=spans(gold))
+    (judged,) = judge([document], [Prediction("d", spans=spans(said))])
+    assert ", ".join(f"{mark.kind} {mark.label}" for mark in judged.marks) == kinds
 
 
 def test_classification():
@@ -55,18 +60,10 @@ def test_an_identifier_leaks_where_a_character_of_it_is_not_hidden():
         Document("seen", "seen", "", "test", spans=(Span(0, 10, "NAME"), Span(20, 25, "NAME"))),
         Document("none", "none", "", "test"),
     ]
-    wrong_label, two_words_with_a_blank = (
-        Span(18, 30, "NAME"),
-        (Span(0, 4, "NAME"), Span(5, 10, "NAME")),
-    )
-    end_missing, two_blanks = Span(20, 24, "NAME"), (Span(0, 4, "NAME"), Span(6, 10, "NAME"))
-    judged = judge(
-        gold,
-        [
-            Prediction("hidden", spans=(*two_words_with_a_blank, wrong_label)),
-            Prediction("seen", spans=(*two_blanks, end_missing)),
-        ],
-    )
+    # hidden: two words with a blank between, and another label; seen: two blanks, and a missing end
+    hidden = (Span(0, 4, "NAME"), Span(5, 10, "NAME"), Span(18, 30, "NAME"))
+    seen = (Span(0, 4, "NAME"), Span(6, 10, "NAME"), Span(20, 24, "NAME"))
+    judged = judge(gold, [Prediction("hidden", spans=hidden), Prediction("seen", spans=seen)])
     found = leaks(judged)
     assert (found.identifiers, found.leaked) == ({"NAME": 3, "CITY": 1}, {"NAME": 2})
     assert (found.recall, found.safe_documents) == (2 / 4, 2)
@@ -85,13 +82,10 @@ def test_the_report_tells_recall_first_where_mentions_identify_people(tmp_path):
             scores = record.scores | {"micro_recall": recall}
             record = record.model_copy(update={"scores": scores})
             Store(tmp_path).save(record, documents(), predictions())
-    rows = {
-        row.task: row
-        for row in build(tmp_path, "micro", tasks=["deid", "anatem"]).rows
-        if row.source == "run"
-    }
-    assert rows["deid"].notes[0].startswith("tiny on deid: recall 85.0 of identifiers")
-    assert not any("identifiers" in note for note in rows["anatem"].notes)
+    rows = build(tmp_path, "micro", tasks=["deid", "anatem"], sources=["run"]).rows
+    notes = {row.task: row.notes for row in rows}
+    assert notes["deid"][0].startswith("tiny on deid: recall 85.0 of identifiers")
+    assert not any("identifiers" in note for note in notes["anatem"])
 
 
 def test_documents_in_which_two_runs_differ_most_come_first():

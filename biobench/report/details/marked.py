@@ -47,40 +47,37 @@ def _coloured(text: str, marks: Sequence[Mark]) -> str:
     """Text cut at every end of a mention; a piece has the colour of its first mark that is a
     mistake.
     """
-    sides = [
-        (span, mark)
-        for mark in marks
-        for span in (mark.gold, mark.predicted)
-        if span is not None and span.end
-    ]
-    cuts = sorted(
-        {0, len(text), *(min(x, len(text)) for span, _ in sides for x in (span.start, span.end))}
-    )
-    pieces = []
-    for start, end in pairwise(cuts):
+    sides: list[tuple[Span, Mark]] = []
+    cuts = {0, len(text)}
+    for mark in marks:
+        for span in (mark.gold, mark.predicted):
+            if span is not None and span.end:
+                sides.append((span, mark))
+                cuts |= {min(span.start, len(text)), min(span.end, len(text))}
+    coloured = ""
+    for start, end in pairwise(sorted(cuts)):
         piece = html.escape(text[start:end])
-        over = [mark for span, mark in sides if span.start <= start and end <= span.end]
+        over = [(span, mark) for span, mark in sides if span.start <= start and end <= span.end]
         if over:
-            mark = min(over, key=lambda m: m.kind == "right")
-            gold = any(
-                m.gold is not None and m.gold.start <= start and end <= m.gold.end for m in over
-            )
-            line = "solid" if gold else "dashed"
+            _, mark = min(over, key=lambda side: side[1].kind == "right")
+            line = "solid" if any(span is mark.gold for span, mark in over) else "dashed"
             style = (
                 f"background: rgba({COLOURS[mark.kind]}, .3); border-bottom: 2px {line} "
                 f"rgb({COLOURS[mark.kind]})"
             )
             title = html.escape(f"{mark.label}: {mark.kind}")
             piece = f'<span style="{style}" title="{title}">{piece}</span>'
-        pieces.append(piece)
-    return "".join(pieces)
+        coloured += piece
+    return coloured
 
 
 def _line(mark: Mark, text: str) -> str:
     sides = []
     for name, span in (("gold", mark.gold), ("predicted", mark.predicted)):
         if span is not None:
-            place = f" “{text[span.start : span.end][:80]}”" if text and span.end else ""
-            sides.append(f"{name}: {span.label}{place}")
+            side = f"{name}: {span.label}"
+            if text and span.end:
+                side += f" “{text[span.start : span.end][:80]}”"
+            sides.append(side)
     colour = f"border-bottom: 3px solid rgb({COLOURS[mark.kind]})"
     return f'<b style="{colour}">{NAMES[mark.kind]}</b> · {html.escape(" · ".join(sides))}'

@@ -4,6 +4,7 @@ data.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,6 @@ from typing import Any
 
 from biobench.data.catalog import load_task, spec_paths
 from biobench.errors import BioBenchError, UsageError
-from biobench.report.baselines import Refusal
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import (
     KINDS,
@@ -21,13 +21,14 @@ from biobench.report.details.mistakes import (
     Kind,
     Leaks,
     Mark,
+    T,
     by_label,
     judge,
     leaks,
     only_labels,
     tally,
 )
-from biobench.report.entrants import find_entrants, line_name
+from biobench.report.entrants import ambiguous, find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import grid, html_page, html_table
@@ -69,8 +70,13 @@ class Mistakes:
         """Gold label to predicted label to documents; None unless every document has exactly one of
         each.
         """
-        pairs = [labels for one in self.judged if (labels := only_labels(one)) is not None]
-        return tally(pairs) if pairs and len(pairs) == len(self.judged) else None
+        pairs = []
+        for document in self.judged:
+            labels = only_labels(document)
+            if labels is None:
+                return None
+            pairs.append(labels)
+        return tally(pairs) or None
 
 
 def read_mistakes(
@@ -92,16 +98,15 @@ def read_mistakes(
     slice, DataUnavailableError where the gold itself is under an agreement and not at hand,
     StoreError for damaged predictions.
     """
-    is_file = task.endswith((".yaml", ".yml"))
-    name = load_task(task).spec.id if is_file else task
+    name = load_task(task).spec.id if _is_file(task) else task
     group = _group(results, model, name)
     record = _run_of_seed(group, seed)
     if is_numeric(record.task.type):
-        hint = (
-            "`biobench report` has its correlation; the predicted numbers are in the stored "
-            "predictions"
+        raise UsageError(
+            f"{name} asks for numbers, which are not simply right or wrong",
+            hint="`biobench report` has its correlation; the predicted numbers are in the stored "
+            "predictions",
         )
-        raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
     documents, no_text = _documents_of(record, data_dir, task)
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
@@ -110,8 +115,15 @@ def read_mistakes(
     if slice is not None:
         part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
         judged = judged_on(judged, part)
-    texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
-    identifying = slice is None and _identifies(task)
+    texts = {}
+    if not record.redacted:
+        for document in documents or ():
+            texts[document.id] = document.reading
+    failed_gate = ""
+    for refusal in results.refusals:
+        if refusal.group == group:
+            reasons = "; ".join(refusal.reasons)
+            failed_gate = f"{name} fails its gate, reports leave this run out: {reasons}"
     return Mistakes(
         model=group.model,
         task=name,
@@ -120,16 +132,19 @@ def read_mistakes(
         judged=tuple(judged),
         texts=texts,
         no_text=no_text,
-        identifying=identifying,
-        failed_gate=_failed_gate(group, results.refusals),
+        identifying=slice is None and _identifies(task),
+        failed_gate=failed_gate,
     )
+
+
+def _is_file(task: str) -> bool:
+    return task.endswith((".yaml", ".yml"))
 
 
 def _identifies(task: str) -> bool:
     """Whether the task's mentions identify people; a task that is not at hand says nothing."""
-    if not task.endswith((".yaml", ".yml")) and task not in spec_paths():
-        return False
-    return "deidentification" in load_task(task).spec.tags
+    is_at_hand = _is_file(task) or task in spec_paths()
+    return is_at_hand and "deidentification" in load_task(task).spec.tags
 
 
 def _run_of_seed(group: RunGroup, seed: int | None) -> RunRecord:
@@ -161,79 +176,84 @@ def _top_answers(
     gold: Sequence[Document], predictions: Sequence[Prediction]
 ) -> tuple[list[Document], list[Prediction]]:
     """Of a ranking the top answer alone, and of several right ones that one, else the first."""
-    answers = {prediction.document: prediction.labels[:1] for prediction in predictions}
+    answers = {}
+    top = []
+    for prediction in predictions:
+        answers[prediction.document] = prediction.labels[:1]
+        top.append(Prediction(prediction.document, labels=prediction.labels[:1]))
     single_gold = []
     for document in gold:
-        right = [label for label in answers.get(document.id, ()) if label in document.labels]
+        right = set(answers.get(document.id, ())) & set(document.labels)
         single_gold.append(replace(document, labels=tuple(right) or document.labels[:1]))
-    top = [Prediction(document, labels=labels) for document, labels in answers.items()]
     return single_gold, top
 
 
-def _failed_gate(group: RunGroup, refusals: Sequence[Refusal]) -> str:
-    """Why reports leave these runs out; empty where they do not."""
-    for refusal in refusals:
-        if refusal.group == group:
-            reasons = "; ".join(refusal.reasons)
-            return f"{group.task} fails its gate, reports leave this run out: {reasons}"
-    return ""
-
-
-def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocument]:
+def judged_on(
+    judged: Sequence[JudgedDocument],
+    part: Part,
+) -> list[JudgedDocument]:
     """What was judged of a part of the gold; documents of which nothing is left go."""
     document_of = {document.id: document for document in part.documents}
     of_part = []
-    for one in judged:
-        document = document_of.get(one.document.id)
-        if document is None:
-            continue
-        marks = tuple(mark for mark in one.marks if part.has(document, _item(mark)))
-        if marks:
-            of_part.append(replace(one, marks=marks))
-    return sorted(of_part, key=lambda one: (-one.wrong, one.document.id))
+    for whole in judged:
+        document = document_of.get(whole.document.id)
+        if document is not None:
+            marks = tuple(mark for mark in whole.marks if part.has(document, _item(mark)))
+            if marks:
+                of_part.append(replace(whole, marks=marks))
+    return sorted(of_part, key=lambda judged: (-judged.wrong, judged.document.id))
 
 
 def _item(mark: Mark) -> Item:
     """What decides the mark's slice: the gold, or the false prediction."""
-    span = mark.gold or mark.predicted
-    assert span is not None
-    return span.label, span.start, span.end
+    return mark.span.label, mark.span.start, mark.span.end
 
 
 def _group(results: Results, model: str, task: str) -> RunGroup:
     # mistakes are wanted most where the gate fails, so its refusals of this task count here
-    refused = [refusal.group for refusal in results.refusals if refusal.group.task == task]
-    stored = replace(results, groups=(*results.groups, *refused), cells={})
-    entrant = find_entrants([model], stored)[0]
+    stored = list(results.groups)
+    for refusal in results.refusals:
+        if refusal.group.task == task:
+            stored.append(refusal.group)
+    entrant = find_entrants([model], replace(results, groups=tuple(stored), cells={}))[0]
     groups = entrant.groups.get(task, ())
     if not groups:
-        hint = (
-            f"it has runs on: {', '.join(sorted(entrant.groups))}"
-            if entrant.groups
-            else "run it first"
-        )
-        raise UsageError(f"'{plain(model)}' has no stored run on '{plain(task)}'", hint=hint)
-    whole = [g for g in groups if g.departures.whole] or list(groups)
-    if len(whole) > 1:
-        names = ", ".join(f"'{plain(line_name(g.model, g.variant))}'" for g in whole)
+        tasks = ", ".join(sorted(entrant.groups))
         raise UsageError(
-            f"'{plain(model)}' has several kinds of runs on '{task}'", hint=f"name one: {names}"
+            f"'{plain(model)}' has no stored run on '{plain(task)}'",
+            hint=f"it has runs on: {tasks}" if tasks else "run it first",
         )
-    return whole[0]
+    if len(groups) > 1:
+        groups = tuple(group for group in groups if group.departures.whole) or groups
+    if len(groups) > 1:
+        raise ambiguous(
+            f"'{plain(model)}' has several kinds of runs on '{task}'",
+            [line_name(group.model, group.variant) for group in groups],
+        )
+    return groups[0]
 
 
 def selected(
     mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None
 ) -> list[JudgedDocument]:
     """Documents with a mark of these kinds and this label (None: any)."""
-    return [one for one in mistakes.judged if _marks(one, kinds, label)]
+    return [judged for judged in mistakes.judged if _marks(judged, kinds, label)]
 
 
-def _marks(one: JudgedDocument, kinds: Sequence[Kind], label: str | None) -> list[Mark]:
-    return [mark for mark in one.marks if mark.kind in kinds and label in (None, mark.label)]
+def _marks(
+    judged: JudgedDocument,
+    kinds: Sequence[Kind],
+    label: str | None,
+) -> list[Mark]:
+    return [mark for mark in judged.marks if mark.kind in kinds and label in (None, mark.label)]
 
 
-def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
+def as_text(
+    mistakes: Mistakes,
+    kinds: Sequence[Kind],
+    label: str | None,
+    limit: int,
+) -> str:
     """Counts, the confusion table of single labels, and the first `limit` documents with their
     mistakes in context.
     """
@@ -241,11 +261,10 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
     if mistakes.failed_gate:
         lines.append(plain(mistakes.failed_gate))
     for _, head, rows in _tables(mistakes):
-        lines += [
-            "",
-            grid([plain(cell) for cell in head], [[plain(cell) for cell in row] for row in rows]),
-        ]
-    lines += ["", *([mistakes.no_text] if mistakes.no_text else [])]
+        lines += ["", grid(head, rows)]
+    lines.append("")
+    if mistakes.no_text:
+        lines.append(mistakes.no_text)
     chosen = selected(mistakes, kinds, label)
     for judged in chosen[:limit]:
         text = mistakes.texts.get(judged.document.id, "")
@@ -262,9 +281,7 @@ def _document_lines(
 ) -> Iterator[str]:
     """The document's id, its text where labels are of the whole of it, and its mistakes."""
     yield plain(judged.document.id)
-    sides = [side for mark in judged.marks for side in (mark.gold, mark.predicted) if side]
-    has_mentions = any(side.end for side in sides)
-    if text and not has_mentions:
+    if text and not any(mark.span.end for mark in judged.marks):
         yield f"  {plain(' '.join(text.split()))}"
     labels = only_labels(judged)
     if labels is not None and labels[0] != labels[1]:
@@ -275,38 +292,39 @@ def _document_lines(
 
 
 def _title(mistakes: Mistakes) -> str:
-    wrong = sum(bool(one.wrong) for one in mistakes.judged)
-    others = ", ".join(str(s) for s in mistakes.seeds if s != mistakes.seed)
-    also = f" (also: {others})" if others else ""
-    where = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}{also}"
+    title = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}"
+    seeds = ", ".join(str(seed) for seed in mistakes.seeds if seed != mistakes.seed)
+    if seeds:
+        title += f" (also: {seeds})"
+    documents = f"of {len(mistakes.judged)} test documents"
     if mistakes.identifying:
         found = leaks(mistakes.judged)
         return (
-            f"{where}: recall {100 * found.recall:.1f} (identifiers hidden whole, of whatever "
-            f"type); {found.safe_documents} of {len(mistakes.judged)} test documents leak nothing"
+            f"{title}: recall {100 * found.recall:.1f} (identifiers hidden whole, of whatever "
+            f"type); {found.safe_documents} {documents} leak nothing"
         )
-    return f"{where}: mistakes in {wrong} of {len(mistakes.judged)} test documents"
+    wrong = sum(judged.wrong > 0 for judged in mistakes.judged)
+    return f"{title}: mistakes in {wrong} {documents}"
 
 
 def _described(mark: Mark, text: str) -> str:
     """``Disease … left [asthma] right``; both sides where they differ."""
-
-    def one(span: Span) -> str:
-        if not span.end or not text:
-            return plain(span.label) + (f" {span.start}-{span.end}" if span.end else "")
-        ends = (
-            (max(0, span.start - AROUND), span.start),
-            (span.start, span.end),
-            (span.end, span.end + AROUND),
-        )
-        left, mention, right = (
-            plain("".join(" " if c.isspace() else c for c in text[a:b])) for a, b in ends
-        )
-        return f"{plain(span.label)} …{left}[{mention}]{right}…"
-
     if mark.gold is not None and mark.predicted is not None:
-        return f"gold {one(mark.gold)} | predicted {one(mark.predicted)}"
-    return "".join(one(side) for side in (mark.gold, mark.predicted) if side is not None)
+        gold, predicted = _in_context(mark.gold, text), _in_context(mark.predicted, text)
+        return f"gold {gold} | predicted {predicted}"
+    return _in_context(mark.span, text)
+
+
+def _in_context(span: Span, text: str) -> str:
+    label = plain(span.label)
+    if not span.end:
+        return label
+    if not text:
+        return f"{label} {span.start}-{span.end}"
+    line = re.sub(r"\s", " ", text)
+    left = plain(line[max(0, span.start - AROUND) : span.start])
+    right = plain(line[span.end : span.end + AROUND])
+    return f"{label} …{left}[{plain(line[span.start : span.end])}]{right}…"
 
 
 Table = tuple[str, list[str], list[list[str]]]
@@ -315,61 +333,89 @@ Table = tuple[str, list[str], list[list[str]]]
 
 def _tables(mistakes: Mistakes) -> list[Table]:
     """The leaks of identifiers, the counts and, for single labels, the confusion."""
-    tables = [_leak_table(leaks(mistakes.judged))] if mistakes.identifying else []
+    tables = []
+    if mistakes.identifying:
+        tables.append(_leak_table(leaks(mistakes.judged)))
     counts = by_label(mistakes.judged)
-    kinds = [k for k in KINDS if any(counted[k] for counted in counts.values())]
-    rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in counts.items()]
-    tables.append(("Counts", ["label", *(NAMES[k] for k in kinds)], rows))
-    if confusion := mistakes.confusion:
-        predicted = sorted(
-            {name for counted in confusion.values() for name in counted} | set(confusion)
-        )
-        rows = [
-            [gold, *(str(counted[name]) for name in predicted)]
-            for gold, counted in confusion.items()
-        ]
-        tables.append(("Confusion: documents", ["gold \\ predicted", *predicted], rows))
+    kinds = [kind for kind in KINDS if any(counted[kind] for counted in counts.values())]
+    head = ["label", *(NAMES[kind] for kind in kinds)]
+    tables.append(("Counts", head, _count_rows(counts, kinds)))
+    confusion = mistakes.confusion
+    if confusion:
+        predicted = sorted(set(confusion).union(*confusion.values()))
+        head = ["gold \\ predicted", *map(plain, predicted)]
+        tables.append(("Confusion: documents", head, _count_rows(confusion, predicted)))
     return tables
+
+
+def _count_rows(
+    counts: Mapping[str, Counter[T]],
+    columns: Sequence[T],
+) -> list[list[str]]:
+    rows = []
+    for label, counted in counts.items():
+        rows.append([plain(label), *(str(counted[column]) for column in columns)])
+    return rows
 
 
 def _leak_table(found: Leaks) -> Table:
     """Identifiers and leaks by type, those with most leaks first."""
-    total = found.identifiers.total(), found.leaked.total()
     labels = sorted(found.identifiers, key=lambda label: (-found.leaked[label], label))
-    rows = [[label, str(found.identifiers[label]), str(found.leaked[label])] for label in labels]
-    return "Leaks", ["type", "identifiers", "leaked"], [["all", *map(str, total)], *rows]
+    rows = [["all", str(found.identifiers.total()), str(found.leaked.total())]]
+    for label in labels:
+        rows.append([plain(label), str(found.identifiers[label]), str(found.leaked[label])])
+    return "Leaks", ["type", "identifiers", "leaked"], rows
 
 
-def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:
+def as_data(
+    mistakes: Mistakes,
+    kinds: Sequence[Kind],
+    label: str | None,
+) -> list[dict[str, Any]]:
     """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the
     mention.
     """
-    run, rows = {"model": mistakes.model, "task": mistakes.task, "seed": mistakes.seed}, []
-    for one in selected(mistakes, kinds, label):
-        text = mistakes.texts.get(one.document.id, "")
-        for mark in _marks(one, kinds, label):
-            row: dict[str, Any] = {**run, "document": one.document.id, "kind": mark.kind}
-            for side, span in (("gold", mark.gold), ("said", mark.predicted)):
-                mention = span if span is not None and span.end else None
-                row[f"{side}_label"] = None if span is None else span.label
-                row[f"{side}_start"] = None if mention is None else mention.start
-                row[f"{side}_end"] = None if mention is None else mention.end
-                row[f"{side}_text"] = (
-                    text[mention.start : mention.end] if mention and text else None
-                )
+    run = {"model": mistakes.model, "task": mistakes.task, "seed": mistakes.seed}
+    rows = []
+    for judged in selected(mistakes, kinds, label):
+        text = mistakes.texts.get(judged.document.id, "")
+        for mark in _marks(judged, kinds, label):
+            row = {**run, "document": judged.document.id, "kind": mark.kind}
+            row |= _side("gold", mark.gold, text)
+            row |= _side("said", mark.predicted, text)
             rows.append(row)
     return rows
 
 
-def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str:
+def _side(side: str, span: Span | None, text: str) -> dict[str, Any]:
+    label = start = end = mention = None
+    if span is not None:
+        label = span.label
+        if span.end:  # a mention, not a label of the document
+            start, end = span.start, span.end
+            mention = text[start:end] or None
+    return {
+        f"{side}_label": label,
+        f"{side}_start": start,
+        f"{side}_end": end,
+        f"{side}_text": mention,
+    }
+
+
+def as_page(
+    mistakes: Mistakes,
+    kinds: Sequence[Kind],
+    label: str | None,
+) -> str:
     """One HTML file without script: the counts, the confusion table and every chosen document, all
     escaped.
     """
-    parts = [html_table(*table) for table in _tables(mistakes)]
+    body = "".join(html_table(*table) for table in _tables(mistakes))
     for remark in (mistakes.failed_gate, mistakes.no_text):
         if remark:
-            parts.append(f"<p>{words(remark, for_html)}</p>\n")
+            body += f"<p>{words(remark, for_html)}</p>\n"
     chosen = selected(mistakes, kinds, label)
-    parts.append(f"<h2>{len(chosen)} documents</h2>\n")
-    parts += [f"{to_html(one, mistakes.texts.get(one.document.id, ''))}\n" for one in chosen]
-    return html_page(_title(mistakes), "".join(parts))
+    body += f"<h2>{len(chosen)} documents</h2>\n"
+    for judged in chosen:
+        body += to_html(judged, mistakes.texts.get(judged.document.id, "")) + "\n"
+    return html_page(_title(mistakes), body)

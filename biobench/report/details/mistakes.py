@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, TypeVar
 
 from biobench.schema.document import Document, Prediction, Span
@@ -41,11 +42,16 @@ class Mark:
     predicted: Span | None
 
     @property
-    def label(self) -> str:
-        """The gold label, or the predicted one where there is no gold."""
+    def span(self) -> Span:
+        """The gold, or the prediction where there is no gold."""
         side = self.gold or self.predicted
         assert side is not None
-        return side.label
+        return side
+
+    @property
+    def label(self) -> str:
+        """The gold label, or the predicted one where there is no gold."""
+        return self.span.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +64,27 @@ class JudgedDocument:
     @property
     def wrong(self) -> int:
         """Marks that are not right."""
-        return sum(m.kind != "right" for m in self.marks)
+        return sum(mark.kind != "right" for mark in self.marks)
 
     @property
     def gold(self) -> dict[Span, bool]:
         """Each gold mention or label in order of position, and whether it was got right."""
-        return dict(sorted((m.gold, m.kind == "right") for m in self.marks if m.gold))
+        is_right = {}
+        for mark in self.marks:
+            if mark.gold is not None:
+                is_right[mark.gold] = mark.kind == "right"
+        return dict(sorted(is_right.items()))
 
 
 def only_labels(judged: JudgedDocument) -> tuple[str, str] | None:
     """(gold, predicted) of a document that has one label of each and no mentions."""
-    gold = [mark.gold.label for mark in judged.marks if mark.gold]
-    predicted = [mark.predicted.label for mark in judged.marks if mark.predicted]
-    if judged.document.spans or not len(gold) == len(predicted) == 1:
+    gold, predicted = [], []
+    for mark in judged.marks:
+        if mark.gold is not None:
+            gold.append(mark.gold.label)
+        if mark.predicted is not None:
+            predicted.append(mark.predicted.label)
+    if judged.document.spans or len(gold) != 1 or len(predicted) != 1:
         return None
     return gold[0], predicted[0]
 
@@ -81,22 +95,26 @@ def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[J
     Each predicted mention explains at most one gold mention: an exact one first, then, in reading
     order, an overlapping one with the same ends, the same label, or the longest overlap.
     """
-    prediction_of = {p.document: p for p in predictions}
-    judged = [JudgedDocument(d, _marks(d, prediction_of.get(d.id, Prediction(d.id)))) for d in gold]
-    return sorted(judged, key=lambda j: (-j.wrong, j.document.id))
+    prediction_of = {prediction.document: prediction for prediction in predictions}
+    judged = []
+    for document in gold:
+        prediction = prediction_of.get(document.id, Prediction(document.id))
+        judged.append(JudgedDocument(document, _marks(document, prediction)))
+    return sorted(judged, key=lambda judged: (-judged.wrong, judged.document.id))
 
 
 def tally(pairs: Iterable[tuple[str, T]]) -> dict[str, Counter[T]]:
     """Label -> how often each thing that it comes with."""
     counts: dict[str, Counter[T]] = {}
-    for label, thing in pairs:
-        counts.setdefault(label, Counter())[thing] += 1
+    for label, companion in pairs:
+        counts.setdefault(label, Counter())[companion] += 1
     return dict(sorted(counts.items()))
 
 
 def by_label(judged: Sequence[JudgedDocument]) -> dict[str, Counter[Kind]]:
     """Label -> how often each kind of mark."""
-    return tally((mark.label, mark.kind) for one in judged for mark in one.marks)
+    marks = chain.from_iterable(document.marks for document in judged)
+    return tally((mark.label, mark.kind) for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,54 +141,61 @@ def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
     """The leaks of all documents together."""
     identifiers, leaked = Counter[str](), Counter[str]()
     safe_documents = 0
-    for one in judged:
-        hidden = _hidden_characters([m.predicted for m in one.marks if m.predicted])
-        gold = list(one.gold)
-        seen = [span for span in gold if not hidden.issuperset(range(span.start, span.end))]
-        identifiers.update(span.label for span in gold)
-        leaked.update(span.label for span in seen)
+    for document in judged:
+        hidden = _hidden_characters(document)
+        seen = []
+        for span in document.gold:
+            identifiers[span.label] += 1
+            if not hidden.issuperset(range(span.start, span.end)):
+                seen.append(span.label)
+        leaked.update(seen)
         safe_documents += not seen
     return Leaks(identifiers, leaked, safe_documents)
 
 
-def _hidden_characters(predicted: Sequence[Span]) -> set[int]:
-    """The characters of the mentions, and single ones between two of them."""
-    hidden = {character for span in predicted for character in range(span.start, span.end)}
+def _hidden_characters(document: JudgedDocument) -> set[int]:
+    """The characters of the predicted mentions, and single ones between two of them."""
+    predicted = [mark.predicted for mark in document.marks if mark.predicted]
     starts = {span.start for span in predicted}
-    return hidden | {span.end for span in predicted if span.end + 1 in starts}
+    hidden: set[int] = set()
+    for span in predicted:
+        hidden.update(range(span.start, span.end))
+        if span.end + 1 in starts:
+            hidden.add(span.end)
+    return hidden
+
+
+def _spans(answers: Document | Prediction) -> set[Span]:
+    """Mentions, and labels as spans without extent."""
+    return {*answers.spans, *(Span(0, 0, label) for label in answers.labels)}
 
 
 def _marks(document: Document, prediction: Prediction) -> tuple[Mark, ...]:
-    true = {*document.spans, *(Span(0, 0, label) for label in document.labels)}
-    predicted = {*prediction.spans, *(Span(0, 0, label) for label in prediction.labels)}
+    true = _spans(document)
+    predicted = _spans(prediction)
     marks = [Mark("right", span, span) for span in true & predicted]
     free = predicted - true
     for span in sorted(true - predicted):
-
-        def distance(other: Span, span: Span = span) -> tuple[bool, bool, int, Span]:
-            overlap = min(span.end, other.end) - max(span.start, other.start)
-            return (
-                (span.start, span.end) != (other.start, other.end),
-                span.label != other.label,
-                -overlap,
-                other,
-            )
-
-        best = min(
-            (s for s in free if s.start < span.end and span.start < s.end),
-            key=distance,
-            default=None,
-        )
-        if best is None:
+        overlapping = [s for s in free if s.start < span.end and span.start < s.end]
+        if not overlapping:
             marks.append(Mark("missed", span, None))
             continue
+        best = min(overlapping, key=lambda candidate: _distance(span, candidate))
         free.discard(best)
-        other_ends, other_label, *_ = distance(best)
-        marks.append(
-            Mark("boundary" if not other_label else "both" if other_ends else "label", span, best)
-        )
+        other_ends, other_label, *_ = _distance(span, best)
+        kind: Kind = "boundary"
+        if other_label:
+            kind = "both" if other_ends else "label"
+        marks.append(Mark(kind, span, best))
     marks += [Mark("spurious", None, span) for span in free]
-    return tuple(sorted(marks, key=lambda m: (m.gold or m.predicted or Span(0, 0, ""), m.kind)))
+    return tuple(sorted(marks, key=lambda mark: (mark.span, mark.kind)))
+
+
+def _distance(span: Span, candidate: Span) -> tuple[bool, bool, int, Span]:
+    """Other ends, another label, the overlap (less where it is longer); the order decides ties."""
+    overlap = min(span.end, candidate.end) - max(span.start, candidate.start)
+    other_ends = (span.start, span.end) != (candidate.start, candidate.end)
+    return other_ends, span.label != candidate.label, -overlap, candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +208,11 @@ class SharedDocument:
     second: JudgedDocument
     sides: dict[Span, str]
 
+    @property
+    def differing(self) -> int:
+        """What one of the runs alone got right."""
+        return sum(side in SIDES[1:3] for side in self.sides.values())
+
 
 def side_by_side(
     first: Sequence[JudgedDocument], second: Sequence[JudgedDocument]
@@ -190,17 +220,14 @@ def side_by_side(
     """The documents that both runs have with the same gold; those in which the two differ most
     first.
     """
-    other_of = {judged.document.id: judged for judged in second}
+    second_of = {judged.document.id: judged for judged in second}
     shared = []
-    for one in first:
-        other = other_of.get(one.document.id)
-        if other is not None and one.gold.keys() == other.gold.keys():
-            sides = {
-                span: SIDES[2 * (not right) + (not other.gold[span])]
-                for span, right in one.gold.items()
-            }
-            shared.append(SharedDocument(one, other, sides))
-    return sorted(
-        shared,
-        key=lambda one: (-sum(s in SIDES[1:3] for s in one.sides.values()), one.first.document.id),
-    )
+    for judged in first:
+        rival = second_of.get(judged.document.id)
+        if rival is None or judged.gold.keys() != rival.gold.keys():
+            continue
+        sides = {}
+        for span, is_right in judged.gold.items():
+            sides[span] = SIDES[2 * (not is_right) + (not rival.gold[span])]
+        shared.append(SharedDocument(judged, rival, sides))
+    return sorted(shared, key=lambda shared: (-shared.differing, shared.first.document.id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -17,8 +18,10 @@ from biobench.schema.kind import get_metric
 
 MOST_LINES = 30
 """Models in a chart, the best ones."""
-WIDTH = 520
-"""Pixels of a chart without its names; on a narrower screen it scrolls."""
+WIDTH = 220
+"""Units of a chart without its names: with them it is as wide as a telephone, and it grows with the
+page.
+"""
 LINES = "#88888844"
 """Of a grid, on light and dark grounds."""
 WITHOUT_CHARTS = "<p class=\"notes\">Charts: <code>pip install 'biobench[charts]'</code>.</p>\n"
@@ -32,12 +35,14 @@ def can_draw() -> bool:
 
 def pictures(report: Report, sheet: Sheet) -> str:
     """HTML of a suite's charts: score against size, then every task, opened where it is alone."""
+    figures = ""
     tasks = [info for info in report.columns if info.suite == sheet.suite]
-    figures = "".join(_task_figure(report, info) for info in tasks)
+    for info in tasks:
+        figures += _task_figure(report, info)
     opened = " open" if len(tasks) == 1 else ""
     summary = f"<summary>{words(sheet.title, for_html)}: charts by task</summary>\n"
     how_to_read = f"<p>{charts.TASK_SCORES}</p>\n"
-    by_task = f"<details{opened}>{summary}{how_to_read}{figures}</details>\n"
+    by_task = f"<details{opened}>{summary}{how_to_read}{''.join(figures)}</details>\n"
     return _cost_figure(report, sheet) + by_task
 
 
@@ -45,60 +50,61 @@ def _cost_figure(report: Report, sheet: Sheet) -> str:
     """The average over the suite against the size; nothing for fewer than two models of known
     size.
     """
-    # what a submission says of its size is its author's word
-    means = [
-        row
-        for row in report.averages
-        if row.suite == sheet.suite and row.parameters and row.source != "submitted"
-    ]
+    means = []
+    for row in report.averages:
+        # what a submission says of its size is its author's word
+        if row.suite == sheet.suite and row.parameters and row.source != "submitted":
+            means.append(row)
     if len(means) < 2:
         return ""
     short = in_sentences(row.name for row in means)
-    points = [
-        {
-            "model": short[row.name],
-            "cost": row.parameters,
-            "score": 100 * row.mean,
-            "result": row.source,
-            "here": row.source != "published",
-        }
-        for row in means
-    ]
-    chart = charts.scatter(points, "parameters").properties(width=WIDTH)
-    return _figure(chart, f"{sheet.title}: average against parameters; filled: runs here.")
+    points = []
+    for row in means:
+        points.append(
+            {
+                "model": short[row.name],
+                "cost": row.parameters,
+                "score": 100 * row.mean,
+                "result": row.source,
+                "here": row.source != "published",
+            }
+        )
+    caption = f"{sheet.title}: average against parameters; filled: runs here."
+    return _figure(charts.scatter(points, "parameters"), caption)
 
 
 def _task_figure(report: Report, info: TaskInfo) -> str:
     """Every model's score on a task, the best first, and the best baseline."""
-    rows = [row for row in report.rows if row.task == info.id]
-    models = [row for row in rows if row.source not in ("baseline", "oracle")]
+    models, baselines = [], []
+    for row in sorted(report.rows, key=lambda row: -row.mean):
+        if row.task == info.id and row.source == "baseline":
+            baselines.append(row)
+        elif row.task == info.id and row.source != "oracle":
+            models.append(row)
     if not models:
         return ""
-    models = sorted(models, key=lambda row: -row.mean)[:MOST_LINES]
-    baselines = [row for row in rows if row.source == "baseline"]
-    best_baseline = max(baselines, key=lambda row: row.mean, default=None)
-    names = _chart_names(models)
-    chart = charts.task_scores(list(zip(names, models, strict=True)), best_baseline)
-    metric = models[0].metric
-    return _figure(chart.properties(width=WIDTH), f"{info.id}: {get_metric(metric).words}")
+    models = models[:MOST_LINES]
+    best_baseline = baselines[0] if baselines else None
+    chart = charts.task_scores(list(zip(_chart_names(models), models, strict=True)), best_baseline)
+    return _figure(chart, f"{info.id}: {get_metric(models[0].metric).words}")
 
 
 def _chart_names(rows: Sequence[Row]) -> list[str]:
     """A name each; a published model that was run here too says which of the two it is."""
-    lines = [row.name for row in rows]
-    full = [f"{row.name}, {row.source}" if lines.count(row.name) > 1 else row.name for row in rows]
-    short = labels(full)
-    return [short[name] for name in full]
+    times = Counter(row.name for row in rows)
+    names = [f"{row.name}, {row.source}" if times[row.name] > 1 else row.name for row in rows]
+    short = labels(names)
+    return [short[name] for name in names]
 
 
 def _figure(chart: Any, about: str) -> str:
     """An SVG that takes the colour of the page's text, with words for whoever does not see it."""
     import vl_convert
 
-    bare = chart.configure(aria=False, background="transparent")
+    bare = chart.properties(width=WIDTH).configure(aria=False, background="transparent")
     bare = bare.configure_view(stroke=LINES).configure_axisQuantitative(gridColor=LINES)
     spec = charts.legible(bare, charts.INK).to_dict()
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     svg = svg.replace(f'"{charts.INK}"', '"currentColor"')
     caption = f"<figcaption>{words(about, for_html)}</figcaption>"
-    return f'<figure>{caption}<div class="scroll" tabindex="0">{svg}</div></figure>\n'
+    return f"<figure>{caption}{svg}</figure>\n"

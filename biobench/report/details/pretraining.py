@@ -7,16 +7,16 @@ is read.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from biobench.report.escape import plain
 from biobench.store import UnusableFile
@@ -29,14 +29,24 @@ MOST_POINTS = 400
 _CLOSED = {"checkpoints", "model", "phases", "start", "tensorboard"}
 """Folders of a run that are not entered."""
 _OTHER_FILES = ("recipe.json", "progress.json")
+_AGAIN = "write it again: `biobench analyze cka --json`, `biobench study --table --json`"
 _OTHER_EVENTS = ("spike", "probe")
 """Lines of the metrics that are no points of a curve."""
+
+
+Shown = Annotated[str, Field(max_length=300), AfterValidator(plain)]
+"""A text that is shown, made harmless."""
 
 
 class _Read(BaseModel):
     """Strict in types, free in fields: writers may add some."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="ignore",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+    )
 
 
 class Point(_Read):
@@ -65,13 +75,21 @@ class _Line(_Read):
     ratio: _Value | None = None
 
 
-class _Analysis(_Read):
-    """What `biobench analyze cka --json` prints, as far as it is shown."""
+class Analysis(_Read):
+    """One CKA analysis: what `biobench analyze cka --json` prints, as far as it is shown. name: its
+    file.
+    """
 
-    pair: tuple[str, str] = Field(strict=False)
+    name: str
+    pair: tuple[Shown, Shown] = Field(strict=False)
     lines: list[_Line]
     texts: int = Field(ge=0)
     states: str = Field(max_length=20)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Plain data for `mechanism.cka_chart`."""
+        return self.model_dump(mode="json")
 
 
 class StudyRow(_Read):
@@ -106,7 +124,7 @@ class StudyTable(_Read):
 
     study: str = Field(max_length=300)
     rows: list[StudyRow]
-    file: str = Field(max_length=300)
+    file: Shown
     """The table's file without its ending, by which another study names it."""
     replicates: str = Field(default="", max_length=300)
     """The study that this one repeats; empty: none."""
@@ -116,8 +134,8 @@ class StudyTable(_Read):
     @property
     def title(self) -> str:
         """Its file, what it asks, and on which part of the gold."""
-        scored = "" if self.slice is None else f" (scores of {self.slice} mentions)"
-        return f"{self.file}: {self.study}{scored}"
+        title = f"{self.file}: {self.study}"
+        return title if self.slice is None else f"{title} (scores of {self.slice} mentions)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +155,6 @@ class TrainingRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
-    """One CKA analysis. name: its file; data: plain data for `mechanism.cka_chart`."""
-
-    name: str
-    pair: tuple[str, str]
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Pretraining:
     """Everything that the folders hold."""
 
@@ -156,56 +165,45 @@ class Pretraining:
 
     def of_model(self, model_hash: str) -> TrainingRun | None:
         """The run that made the encoder with this content hash."""
-        return next((run for run in self.runs if run.model_hash == model_hash), None)
+        for run in self.runs:
+            if run.model_hash == model_hash:
+                return run
+        return None
 
 
 def pretraining_fingerprint(*folders: str | Path) -> str:
     """Changes when `read_pretraining` would read something else; looks at times and sizes alone."""
-    seen = [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for _, p in _files(*folders)]
-    return hashlib.sha256(repr(seen).encode("utf-8", "surrogatepass")).hexdigest()
+    return repr([(str(p), p.stat().st_mtime_ns, p.stat().st_size) for _, p in _files(*folders)])
 
 
 def read_pretraining(*folders: str | Path) -> Pretraining:
     """The runs, analyses and studies in these folders; nothing where there is no such folder."""
-    runs: list[TrainingRun] = []
-    analyses: list[Analysis] = []
-    studies: list[StudyTable] = []
-    findings: list[UnusableFile] = []
+    runs, analyses, studies, findings = [], [], [], []
     for root, path in _files(*folders):
         name = plain(path.relative_to(root).as_posix())
-        hint = "write it again with `biobench analyze cka --json`"
         try:
             if path.name == METRICS:
                 points, wrong = _points(path)
                 if wrong:
                     number, reason = wrong[0]
-                    findings.append(
-                        UnusableFile(f"{name}:{number}", reason, f"skipped lines: {len(wrong)}")
-                    )
-                runs += (
-                    [_run(path, plain(path.parent.relative_to(root).as_posix()), points)]
-                    if points
-                    else []
-                )
+                    skipped = f"skipped lines: {len(wrong)}"
+                    findings.append(UnusableFile(f"{name}:{number}", reason, skipped))
+                if points:
+                    runs.append(_run(path, plain(path.parent.relative_to(root).as_posix()), points))
             elif path.name != LEDGER:
                 content = json.loads(path.read_bytes())
                 # JSON of another kind, such as a figure, is no finding
                 keys = content.keys() if isinstance(content, dict) else set()
                 if {"pair", "lines"} <= keys:
-                    data = _Analysis.model_validate(content)
-                    first, second = data.pair
-                    analyses.append(
-                        Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json"))
-                    )
+                    analyses.append(Analysis.model_validate(content | {"name": name}))
                 elif {"study", "rows"} <= keys:
-                    hint = "write it again with `biobench study --table --json`"
-                    studies.append(StudyTable.model_validate(content | {"file": plain(path.stem)}))
+                    studies.append(StudyTable.model_validate(content | {"file": path.stem}))
         except OSError as error:
-            findings.append(
-                UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions")
-            )
+            reason = f"cannot be read: {error.strerror}"
+            findings.append(UnusableFile(name, reason, "check its permissions"))
         except (ValueError, RecursionError) as error:
-            findings.append(UnusableFile(name, f"is not what was written: {_reason(error)}", hint))
+            reason = f"is not what was written: {_reason(error)}"
+            findings.append(UnusableFile(name, reason, _AGAIN))
     return Pretraining(tuple(runs), tuple(analyses), tuple(studies), tuple(findings))
 
 
@@ -215,12 +213,11 @@ def _files(*roots: str | Path) -> list[tuple[Path, Path]]:
     for root in map(Path, roots):
         for folder, below, names in os.walk(root):
             below[:] = [name for name in below if name not in _CLOSED and not name.startswith(".")]
-            wanted = [
-                name
-                for name in names
-                if name.endswith((".json", METRICS)) and name not in _OTHER_FILES
-            ]
-            files += [(root, path) for name in wanted if (path := Path(folder, name)).is_file()]
+            for name in names:
+                path = Path(folder, name)
+                is_read = name.endswith((".json", METRICS)) and name not in _OTHER_FILES
+                if is_read and path.is_file():
+                    files.append((root, path))
     return sorted(files)
 
 
@@ -246,30 +243,30 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
     """With at most `MOST_POINTS` of each event, and the hash that the ledger beside the metrics
     names.
     """
-    kept: list[Point] = []
-    skipped = 0
+    drawn: list[Point] = []
+    step = 1
     for event in ("evaluation", "train"):
-        of_event = [p for p in points if p.event == event]
-        step = -(-len(of_event) // MOST_POINTS) or 1
-        kept += [p for i, p in enumerate(of_event) if i % step == 0 or i == len(of_event) - 1]
-        skipped = step - 1
-    ledger = next(
-        (f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()),
-        None,
-    )
-    model_hash = None
-    # a damaged ledger says so where it is shown
-    with suppress(OSError, ValueError, RecursionError, AttributeError):
-        model_hash = None if ledger is None else json.loads(ledger.read_bytes()).get("model_hash")
-    hashed = model_hash if isinstance(model_hash, str) else None
-    return TrainingRun(
-        name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped
-    )
+        of_event = [point for point in points if point.event == event]
+        step = math.ceil(len(of_event) / MOST_POINTS) or 1
+        drawn += of_event[:-1:step] + of_event[-1:]
+    ledger = model_hash = None
+    for path in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER):
+        if path.is_file() and ledger is None:
+            ledger = path
+            # a damaged ledger says so where it is shown
+            with suppress(OSError, ValueError, RecursionError, AttributeError):
+                model_hash = json.loads(path.read_bytes()).get("model_hash")
+    drawn.sort(key=lambda point: (point.tokens, point.event))
+    return TrainingRun(name, tuple(drawn), ledger, model_hash, skipped=step - 1)
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return plain(f"'{where}': {first['msg']}" if where else first["msg"])
-    return "is not JSON"
+    if not isinstance(error, ValidationError):
+        return "is not JSON"
+    fault = error.errors(
+        include_url=False,
+        include_context=False,
+        include_input=False,
+    )[0]
+    field = ".".join(map(str, fault["loc"]))
+    return plain(f"'{field}': {fault['msg']}" if field else fault["msg"])

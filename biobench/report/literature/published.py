@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import csv
 import math
-import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationError
 
 from biobench.errors import SpecError
 from biobench.kinds import metric_names
+from biobench.schema.source import fail
 from biobench.schema.strict import Strict, load_yaml_model, suggest
+from biobench.schema.yaml12 import read_text, resolve_scalar
 from biobench.stats import Estimand, Interval, t_from_se
 from biobench.version import PACKAGE
 
@@ -30,11 +31,9 @@ FOLDER = "published"
 """Folder of a results folder that holds papers besides the shipped ones."""
 UNDECIDED = "undecided"
 """`average_likely` where the evidence supports no average: comparable with none."""
-_COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"]
-_COLUMNS += ["average_claimed", "average_likely", "seeds"]
-_NUMBER = re.compile(r"\d+(\.\d+)?")
-_SPREAD = "sd_percent"
-"""An optional last column: the printed standard deviation over the seeds."""
+
+
+_HINT = "results/published/README.md says what stands in the columns and in the YAML beside them"
 
 
 class Paper(Strict):
@@ -44,6 +43,30 @@ class Paper(Strict):
     source: str
     url: str
     citation: str
+
+
+def _check_average(name: str) -> str:
+    averages = [*metric_names(), UNDECIDED]
+    if name not in averages:
+        raise fail(f"'{name}' is not an average", suggest(name, averages))
+    return name
+
+
+class _Line(Strict):
+    """A row of a paper's CSV."""
+
+    model: str
+    size: str
+    objective: str
+    language: str
+    task: str
+    value_percent: float = Field(ge=0, le=100)
+    average_claimed: Annotated[str, AfterValidator(_check_average)]
+    average_likely: Annotated[str, AfterValidator(_check_average)]
+    seeds: int | None = Field(ge=1)
+    """Empty where the publication does not say."""
+    sd_percent: float | None = Field(default=None, ge=0)
+    """The printed standard deviation over the seeds; the column may be missing."""
 
 
 class PublishedHeader(Paper):
@@ -118,17 +141,19 @@ class PublishedValue:
 
 def published_folder() -> Path:
     """The checkout's `results/published`, else the installed wheel's copy."""
-    package = PACKAGE
-    checkout = package.parent / "results" / "published"
-    if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
+    checkout = PACKAGE.parent / "results" / "published"
+    if (PACKAGE.parent / "pyproject.toml").is_file() and checkout.is_dir():
         return checkout
-    return package / "bundled" / "published"
+    return PACKAGE / "bundled" / "published"
 
 
 def folders_for(results_dir: Path, below: str = "") -> list[Path]:
     """The shipped folder of papers and the results folder's own, where they are two."""
-    folders = [published_folder() / below, results_dir / FOLDER / below]
-    return [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder.is_dir()]
+    folders = []
+    for folder in (published_folder() / below, results_dir / FOLDER / below):
+        if folder.is_dir() and folder.resolve() not in folders:
+            folders.append(folder.resolve())
+    return folders
 
 
 def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
@@ -143,33 +168,35 @@ def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
 def by_paper(values: Iterable[PublishedValue]) -> tuple[PublishedValue, ...]:
     """The values; where several papers print some of a model, its `variant` is the paper's id."""
     values = tuple(values)
-    papers = Counter(model for model, _ in {(v.model, v.paper) for v in values})
-    return tuple(replace(v, variant=v.paper) if papers[v.model] > 1 else v for v in values)
+    sources: dict[str, set[str]] = defaultdict(set)
+    for value in values:
+        sources[value.model].add(value.paper)
+    named = []
+    for value in values:
+        if len(sources[value.model]) > 1:
+            value = replace(value, variant=value.paper)
+        named.append(value)
+    return tuple(named)
 
 
 def published_state(results_dir: Path) -> str:
     """Changes when `published_for` or `experiments.experiments_for` would read something else."""
-    return repr(
-        [
-            _state(folder)
-            for below in ("", EXPERIMENTS)
-            for folder in folders_for(results_dir, below)
-        ]
-    )
-
-
-def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    files = sorted(p for p in folder.iterdir() if p.suffix in (".yaml", ".csv"))
-    return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files)
+    state = []
+    for below in ("", EXPERIMENTS):
+        for folder in folders_for(results_dir, below):
+            for path in sorted(folder.iterdir()):
+                if path.suffix in (".yaml", ".csv"):
+                    state.append((str(path), path.stat().st_mtime_ns, path.stat().st_size))
+    return repr(state)
 
 
 def load_published(*folders: Path) -> tuple[PublishedValue, ...]:
     """Every paper of the folders (default: the shipped one). Raises SpecError with file and
     line."""
-    read = papers(folders or (published_folder(),), PublishedHeader)
-    return tuple(
-        value for header, path in read for value in _values(path.parent / header.values, header)
-    )
+    values: list[PublishedValue] = []
+    for header, path in papers(folders or (published_folder(),), PublishedHeader):
+        values += _values(path.parent / header.values, header)
+    return tuple(values)
 
 
 P = TypeVar("P", bound=Paper)
@@ -182,106 +209,86 @@ def papers(folders: Iterable[Path], form: type[P]) -> list[tuple[P, Path]]:
     Raises SpecError with file and line for a damaged file, and for an id that another publication
     has.
     """
-    known: dict[str, tuple[P, Path]] = {}
-    for path in (path for folder in folders for path in sorted(folder.glob("*.yaml"))):
-        paper = _paper(path, form, path.stat().st_mtime_ns, path.stat().st_size)
-        other, file = known.get(paper.id, (paper, path))
-        if other.citation != paper.citation or (file != path and file.parent == path.parent):
-            hint = "give each paper an id of its own"
-            raise SpecError(f"the id '{paper.id}' is that of {file}", hint=hint, file=path)
-        known[paper.id] = paper, path
-    return list(known.values())
+    by_id: dict[str, tuple[P, Path]] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("*.yaml")):
+            paper = _paper(path, form, path.stat().st_mtime_ns, path.stat().st_size)
+            namesake, file = by_id.get(paper.id, (paper, path))
+            is_twice = file != path and file.parent == folder
+            if namesake.citation != paper.citation or is_twice:
+                hint = "give each paper an id of its own"
+                raise SpecError(
+                    f"the id '{paper.id}' is that of {file}",
+                    hint=hint,
+                    file=path,
+                )
+            by_id[paper.id] = paper, path
+    return list(by_id.values())
 
 
 @lru_cache(maxsize=64)
-def _paper(path: Path, form: type[P], changed: int, size: int) -> P:
+def _paper(
+    path: Path,
+    form: type[P],
+    changed: int,
+    size: int,
+) -> P:
     """`changed` and `size` stand for the file's content."""
     return load_yaml_model(path, form)
 
 
 def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
-    """The values of a paper's CSV. Its rows `avg_<suite>` are the averages that it prints, which
-    are checked alone.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        hint = "it holds the values of the YAML file of the same name"
-        raise SpecError(f"cannot be read: {error}", hint=hint, file=path) from error
-    reader = csv.DictReader(text.splitlines())
-    if reader.fieldnames not in (_COLUMNS, [*_COLUMNS, _SPREAD]):
-        hint = f"expected: {','.join(_COLUMNS)}, and {_SPREAD} where the paper prints it"
-        line = max(reader.line_num, 1)
-        raise SpecError("has other columns", hint=hint, file=path, line=line)
+    """The values of a paper's CSV but for its rows `avg_<suite>`, the averages that it prints."""
+    reader = csv.DictReader(
+        read_text(path).splitlines(),
+        restkey="more",
+        restval="missing",
+    )
     seen: set[tuple[str, str, str]] = set()
     for row in reader:
-        for problem, hint in _faults(row, header, seen):
-            raise SpecError(problem, hint=hint, file=path, line=reader.line_num)
-        seen.add((row["model"], row["task"], row["average_likely"]))
-        if not row["task"].startswith("avg_"):
-            yield _value(row, header)
+        if row.get("task", "").startswith("avg_"):
+            continue
+        try:
+            line = _Line.model_validate({c: resolve_scalar(f"{cell}") for c, cell in row.items()})
+            if (line.model, line.task, line.average_likely) in seen:
+                raise ValueError(f"{line.model} has two values for {line.task}")
+            if line.task not in header.readings or line.language not in header.caption:
+                raise ValueError(f"no reading or caption for {line.task} ({line.language})")
+        except ValueError as error:
+            problem = str(error)
+            if isinstance(error, ValidationError):
+                fault = error.errors()[0]
+                problem = fault["msg"]
+                for column in fault["loc"]:
+                    problem = f"{column} '{row.get(str(column))}': {problem}"
+            raise SpecError(
+                problem,
+                hint=_HINT,
+                file=path,
+                line=reader.line_num,
+            ) from None
+        seen.add((line.model, line.task, line.average_likely))
+        yield PublishedValue(
+            paper=header.id,
+            model=line.model,
+            size=line.size,
+            language=line.language,
+            task=line.task,
+            value=_fraction(line.value_percent),
+            step=10.0**-header.decimals / 100,
+            claimed=line.average_claimed,
+            likely=line.average_likely,
+            seeds=line.seeds or 0,
+            sd=None if line.sd_percent is None else _fraction(line.sd_percent),
+            caption=header.caption[line.language],
+            reading=header.readings[line.task],
+            source=header.source,
+            url=header.url,
+            parameters=header.parameters.get(line.model),
+            stated=header.stated is None or line.language in header.stated,
+        )
 
 
-def _faults(
-    row: dict[str, str], header: PublishedHeader, seen: set[tuple[str, str, str]]
-) -> Iterator[tuple[str, str]]:
-    """What is wrong with a row, and what mends it; a later fault is looked for only where the
-    earlier ones are not there.
-    """
-    if None in row or None in row.values():
-        yield "has too many or too few cells", "quote texts that hold commas"
-    model, task = row["model"], row["task"]
-    if (model, task, row["average_likely"]) in seen:
-        yield f"{model} has two values for {task}", "keep one"
-    yield from _number_faults(row)
-    if not task.startswith("avg_"):
-        yield from _reading_faults(row, header)
-
-
-def _number_faults(row: dict[str, str]) -> Iterator[tuple[str, str]]:
-    seeds, percent, spread = row["seeds"], row["value_percent"], row.get(_SPREAD, "")
-    if seeds and (not seeds.isdigit() or seeds == "0"):
-        hint = "give how many, or nothing where the publication does not say"
-        yield f"seeds '{seeds}' is not a number", hint
-    if not _NUMBER.fullmatch(percent) or float(percent) > 100:
-        yield f"'{percent}' is not a percentage", "a number from 0 to 100"
-    if spread and not (_NUMBER.fullmatch(spread) and seeds):
-        problem = f"{_SPREAD} '{spread}' of {seeds or 'unknown'} seeds is no spread"
-        yield problem, "give a number in points and the seeds that it is over, or nothing"
-
-
-def _reading_faults(row: dict[str, str], header: PublishedHeader) -> Iterator[tuple[str, str]]:
-    averages = [*metric_names(), UNDECIDED]
-    for column in ("average_claimed", "average_likely"):
-        if row[column] not in averages:
-            problem = f"{column} '{row[column]}' is not an average"
-            yield problem, suggest(row[column], averages)
-    task, language = row["task"], row["language"]
-    if task not in header.readings or language not in header.caption:
-        problem = f"no reading or caption for {task} ({language})"
-        yield problem, "say in the YAML how the numbers are read"
-
-
-def _value(row: dict[str, str], header: PublishedHeader) -> PublishedValue:
-    """The value of a row without faults."""
-    language, spread = row["language"], row.get(_SPREAD)
-    return PublishedValue(
-        paper=header.id,
-        model=row["model"],
-        size=row["size"],
-        language=language,
-        task=row["task"],
-        # fractions that print as they were written: 0.701, not 0.7010000000000001
-        value=round(float(row["value_percent"]) / 100, 6),
-        step=10.0**-header.decimals / 100,
-        claimed=row["average_claimed"],
-        likely=row["average_likely"],
-        seeds=int(row["seeds"] or 0),
-        sd=round(float(spread) / 100, 6) if spread else None,
-        caption=header.caption[language],
-        reading=header.readings[row["task"]],
-        source=header.source,
-        url=header.url,
-        parameters=header.parameters.get(row["model"]),
-        stated=header.stated is None or language in header.stated,
-    )
+def _fraction(percent: float) -> float:
+    """One that prints as it was written: 0.701, not 0.7010000000000001."""
+    return round(percent / 100, 6)
