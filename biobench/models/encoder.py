@@ -180,28 +180,21 @@ class Encoder(nn.Module):
             self.kernels, self.refusals = prove(kernels, exact, states(()), states)
 
     def compile_layers(self, backend: str | Callable[..., Any] = "inductor") -> None:
-        """From now on compile the layers in training: each kind of layer once for each of `BUCKETS`
-        that occurs.
+        """From now on compile the model in training, all layers as one region: once for each of
+        `BUCKETS` that occurs.
 
         A batch is padded to its bucket by documents that no other one sees. The first batch of a
         run is computed by plain layers, which note what computes attention.
         """
-        layers = max(
-            (m for m in self.model.modules() if isinstance(m, nn.ModuleList)), key=len, default=()
-        )
-        reasons = {
-            f"documents run {self.attention}": self.attention != "packed",
-            "the model has no list of layers": not layers,
-            "TORCH_COMPILE_DISABLE is set": torch._dynamo.config.disable,
-        }
-        self.plain = next((reason for reason, holds in reasons.items() if holds), None)
+        if self.attention != "packed":
+            self.plain = f"documents run {self.attention}"
+        elif torch._dynamo.config.disable:
+            self.plain = "TORCH_COMPILE_DISABLE is set"
         if self.plain is not None:
             return
-        # Three kinds of layer share one code object, each in several shapes, with and without
-        # gradients.
+        # With and without token types, and anew where an adapter has changed the layers.
         torch._dynamo.config.recompile_limit = 4 * len(BUCKETS)
-        for layer in layers:
-            layer.compile(backend=backend, dynamic=False, fullgraph=True)
+        self.model.compile(backend=backend, dynamic=False, fullgraph=True)
         self.compiles = True
 
     def gives_up_compiling(self, error: BaseException) -> bool:
@@ -264,18 +257,25 @@ class Encoder(nn.Module):
         if compiled:
             layout.ready(gathered=GATHERED in self.paths)
             self.paths[COMPILED] = ""
-        with packed(layout), self._stance(compiled=compiled), self._reading(read):
-            states = self._states(packed_inputs(sequences, types, offset))
+        rows_read = None if compiled else read
+        with packed(layout), self._stance(compiled=compiled), self._reading(rows_read):
+            inputs = packed_inputs(sequences, types, offset)
+            states = self._states(inputs, compiled=compiled)
         if self.model.training:
             self.paths.update(layout.paths)
         rows = states.view(-1, states.shape[-1])
         return rows[:real] if compiled else rows
 
-    def _states(self, inputs: dict[str, Ints]) -> Tensor:
+    def _states(self, inputs: dict[str, Ints], *, compiled: bool = False) -> Tensor:
         """(rows, tokens, width) of what the model gives; code of one's own may give a plain
         tuple.
         """
-        output = self.model(**{name: to_device(x, self.device) for name, x in inputs.items()})
+        tensors = {name: to_device(array, self.device) for name, array in inputs.items()}
+        if compiled:
+            # Each task trains a table of another size, so the table stays out of what is compiled.
+            table = self.model.get_input_embeddings()
+            tensors["inputs_embeds"] = table(tensors.pop("input_ids"))
+        output = self.model(**tensors)
         states: Tensor = output[0] if isinstance(output, tuple) else output.last_hidden_state
         return states
 
