@@ -98,9 +98,9 @@ def deterministic(device: torch.device) -> Iterator[None]:
     """Meanwhile CUDA's kernels sum in one order wherever they have such a way; afterwards what was
     set before is set.
 
-    The kernels of a CPU always do, for a given number of threads. The backward pass of torch's own
-    flash attention has no such way and runs as it is (`warn_only`); flash-attn's is asked for it
-    (`core.attention`).
+    The kernels of a CPU always do, for a given number of threads. An operation without such a way
+    runs as it is (`warn_only`). The backward passes of attention have one: torch's takes it where a
+    step insists (`Run.strict`), flash-attn's where it is asked (`core.attention`).
     """
     if device.type != "cuda":
         yield

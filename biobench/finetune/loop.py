@@ -24,12 +24,14 @@ from torch.nn.utils import clip_grad_norm_
 from biobench.core.machine import (
     ASYNCHRONOUS,
     Precision,
+    insisting,
     is_out_of_memory,
     random_state,
     set_random_state,
 )
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
+from biobench.core.text import first_line
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
@@ -48,6 +50,8 @@ READ_EVERY = 50
 seen then.
 """
 _SMALLEST_BUDGET = 16
+TRIAL_TOKENS = 8_192
+"""At most so many tokens of the first batch are given to each kernel, to find the fastest."""
 
 
 class NonFiniteLossError(Exception):
@@ -122,6 +126,8 @@ class Run:
         self.state = _State()
         self.began = self.written = 0.0
         self.late = self.device.type in ASYNCHRONOUS
+        self.strict = True
+        """Whether gradients are summed in one order, also where that must be insisted on."""
         self.unread: list[Tensor] = []
         """Losses of the last steps, on the device."""
         self.per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
@@ -157,6 +163,8 @@ class Run:
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
+        else:
+            self._time_kernels()
         if self.keep is not None:
             self.written = self.keep.seconds
         self.network.train()
@@ -178,6 +186,14 @@ class Run:
             if stops:
                 raise RunStoppedError
         return False
+
+    def _time_kernels(self) -> None:
+        """Let the encoder choose its kernel by documents of the first batch."""
+        train, encoder = self.prepared.train, self.network.encoder
+        if len(encoder.kernels) > 1 and self.precision == "bf16":
+            batch = next(self._batches(0))
+            documents = cut_packed(batch, train.lengths, min(self.budget, TRIAL_TOKENS))[0]
+            encoder.time_kernels([train.encoded[index].ids for index in documents])
 
     def _save_is_due(self, stops: bool) -> bool:
         return self.keep is not None and (stops or self.keep.due())
@@ -222,13 +238,14 @@ class Run:
         Halves the micro-batch when memory does not suffice, and goes on with plain layers when
         compiled ones fail.
         """
+        encoder = self.network.encoder
         while True:
             draws = random_state(self.device)
             try:
                 return self._backward_once(batch)
             except (RuntimeError, MemoryError) as error:
                 short = is_out_of_memory(error)
-                if not short and not self.network.encoder.gives_up_compiling(error):
+                if not (short or self._relaxes(error) or encoder.gives_up_compiling(error)):
                     raise
                 if short and (self.budget <= _SMALLEST_BUDGET or len(batch) == 1):
                     raise TrainingError(
@@ -243,6 +260,14 @@ class Run:
                 tokens = sum(self.prepared.train.lengths[i] for i in batch)
                 self.budget = min(self.budget, tokens) // 2
                 self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
+
+    def _relaxes(self, error: BaseException) -> bool:
+        """Whether an operation that has no such order was asked for it until now."""
+        relaxes = self.strict and "deterministic implementation" in str(error)
+        if relaxes:
+            self.strict = False
+            self.backoffs.append(f"sums in no fixed order: {first_line(error, 120)}")
+        return relaxes
 
     def _backward_once(self, batch: list[int]) -> Tensor:
         """The loss, () in fp64 on the device; nothing here waits for it."""
@@ -259,7 +284,8 @@ class Run:
                 with torch.autocast(self.device.type, enabled=False):
                     targets = [split.targets[i] for i in part]
                     loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    with insisting(self.strict):
+                        loss.backward()  # type: ignore[no-untyped-call]
                     total += loss.detach()
         return total
 
@@ -392,7 +418,11 @@ class Run:
             self.rows.pending = saved["rows"]
         optimizer.load_state_dict(saved["optimizer"])
         set_random_state(saved["random"], self.device)
-        self.network.encoder.paths.update(saved["paths"])
+        encoder = self.network.encoder
+        encoder.paths.update(saved["paths"])
+        # The kernel of the steps before it, whatever is faster now.
+        in_use = sorted(encoder.kernels, key=lambda kernel: kernel.name not in encoder.paths)
+        encoder.use_kernels(tuple(in_use))
         self.budget = saved["budget"]
         saved.clear()  # two copies of the weights, and two of the optimiser's moments
         self.progress(self.state.step, self.total, ProgressNote("resumed"))

@@ -224,25 +224,26 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
     """
     code = checkpoint.trust_remote_code
     try:
-        same = checkpoint.stamp == stamp(checkpoint.folder, code=code)
-        same = same or content_hash(checkpoint.folder, code=code) == checkpoint.hash
+        unchanged = checkpoint.stamp == stamp(checkpoint.folder, code=code)
+        unchanged = unchanged or content_hash(checkpoint.folder, code=code) == checkpoint.hash
     except (OSError, ModelError):
-        same = False
-    if not same:
-        what = (
+        unchanged = False
+    if not unchanged:
+        message = (
             "the model's files changed after this command had begun, so its runs would be of "
             "two models"
         )
         hint = "repeat the command; no other program may write to the checkpoint's folder"
-        raise ModelError(what, hint=hint, file=checkpoint.folder)
+        raise ModelError(message, hint=hint, file=checkpoint.folder)
 
 
 def _class_name(name: Any) -> str | None:
     """The first of a config's texts where it can be a class's name; a config may hold anything."""
-    first = name[0] if isinstance(name, (list, tuple)) and name else None
+    name_text = name[0] if isinstance(name, (list, tuple)) and name else None
     return (
-        first
-        if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII)
+        name_text
+        if isinstance(name_text, str)
+        and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", name_text, re.ASCII)
         else None
     )
 
@@ -269,8 +270,8 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
         if not any(folder.glob("*.safetensors")):
             get(revision=folder.name, allow_patterns=["*.json", "*.txt", "*.bin"])
     except client_errors() as error:
-        what, hint = explain(error, name, "model", revision or "main")
-        raise ModelError(f"model '{model}' could not be fetched: {what}", hint=hint) from error
+        message, hint = explain(error, name, "model", revision or "main")
+        raise ModelError(f"model '{model}' could not be fetched: {message}", hint=hint) from error
     return folder, name, folder.name
 
 
@@ -304,11 +305,11 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     tokenizer = _read_tokenizer(checkpoint.folder, checkpoint.hash, code).tokenizer
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
-        what = (
+        message = (
             f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
         )
         raise ModelError(
-            what,
+            message,
             hint="tokenizer and weights come from different checkpoints",
             file=checkpoint.folder,
         )

@@ -18,10 +18,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from biobench.core import attention as core
 from biobench.core.attention import Kernel
 from biobench.core.progress import ProgressNote
+from biobench.core.stop import RunStoppedError
 from biobench.encode.batches import cut_packed, epoch_order
 from biobench.finetune.engine import finetune, new_network
 from biobench.finetune.loop import Run
 from biobench.finetune.network import Network
+from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import trained_rows
 from biobench.models import attention
 from biobench.models.encoder import COMPILED, PLAIN, Encoder
@@ -173,6 +175,37 @@ def test_a_run_ends_with_the_same_predictions_compiled_plain_or_where_compilatio
         assert [p.labels for p in outcome.predictions] == [p.labels for p in plain.predictions]
         losses = [[p.train_loss for p in o.record.curve] for o in (outcome, plain)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_run_takes_the_fastest_kernel_and_a_resumed_one_that_of_its_first_steps(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", limit=24)
+    for module in loaded.encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    slow, quick = (torch_kernel_on_cpu()._replace(name=name) for name in ("slow", "quick"))
+    timed: list[int] = []
+
+    def fastest(kernels: Any, _: Any) -> Any:
+        timed.append(len(kernels))
+        return tuple(sorted(kernels, key=lambda kernel: kernel.name))
+
+    monkeypatch.setattr("biobench.models.encoder.fastest_first", fastest)
+    loaded.encoder.kernels = (slow, quick)
+    outcome = finetune(loaded, prepared, 1, "bf16", lambda *_: None)
+    assert (outcome.record.kernels, timed) == ({"quick": ""}, [2])
+    loaded.encoder.kernels = (slow, quick)
+    keep = Savepoint(tmp_path / "run.state", torch.device("cpu"), every=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("biobench.finetune.loop.STOP", lambda: True)
+        with pytest.raises(RunStoppedError):
+            finetune(loaded, prepared, 1, "bf16", lambda *_: None, keep)
+    loaded.encoder.kernels = (slow, quick)
+    resumed = finetune(loaded, prepared, 1, "bf16", lambda *_: None, keep)
+    assert (resumed.record.kernels, timed) == ({"quick": ""}, [2, 2])
+    assert resumed.predictions == outcome.predictions
 
 
 def test_a_step_casts_each_weight_once_whatever_its_micro_batches(setup: Any) -> None:
