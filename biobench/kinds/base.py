@@ -331,7 +331,9 @@ class Kind(Traits):
         values = {}
         for name in (metric.name for metric in self.metrics):
             shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
-            values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
+            values[name] = math.fsum(reached / reachable for reached, reachable in shares) / len(
+                shares
+            )
         return values
 
     def extra_scores(self, run: Answered) -> dict[str, float]:

@@ -46,12 +46,12 @@ class LabelKind(Kind):
         """Where documents are cut, labels without a mention in the window are lost, if the corpus
         has mentions.
         """
-        cut = any(test.encoded[places[0]].truncated for places in test.windows)
+        cut = any(test.encoded[windows[0]].truncated for windows in test.windows)
         if not cut or task.spec.protocol.long_documents == "stride":
             return 0, None
         lost, best = 0, []
-        shown = shown_labels(test.documents, tokenizer, window)
-        for document, labels in zip(test.documents, shown, strict=True):
+        visible = shown_labels(test.documents, tokenizer, window)
+        for document, labels in zip(test.documents, visible, strict=True):
             if labels is None:
                 return 0, None
             lost += len(document.labels) - len(labels)
@@ -164,8 +164,8 @@ class MultiLabel(LabelKind):
             return None
         # A document in several windows counts once.
         positives = np.zeros(train.outputs, dtype=np.int64)
-        for places in train.windows:
-            positives[train.targets[places[0]]] += 1
+        for windows in train.windows:
+            positives[train.targets[windows[0]]] += 1
         return torch.from_numpy((len(train.windows) - positives) / np.maximum(positives, 1)).float()
 
     def loss(

@@ -202,9 +202,8 @@ def find_checkpoint(
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except (
-        Exception
-    ) as error:  # what the library (or the model's own code) raises has no common class
+    # Not narrower: what the library, or the model's own code, raises has no common class.
+    except Exception as error:
         hint = (
             "the folder must hold a config that AutoConfig knows; --trust-remote-code allows "
             "the model's own code"
@@ -239,13 +238,9 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
 
 def _class_name(name: Any) -> str | None:
     """The first of a config's texts where it can be a class's name; a config may hold anything."""
-    name_text = name[0] if isinstance(name, (list, tuple)) and name else None
-    return (
-        name_text
-        if isinstance(name_text, str)
-        and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", name_text, re.ASCII)
-        else None
-    )
+    text = name[0] if isinstance(name, (list, tuple)) and name else None
+    is_name = isinstance(text, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", text, re.ASCII)
+    return text if is_name else None
 
 
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
