@@ -54,9 +54,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     Raises ModelError, and RunStoppedError as soon as a signal asks to stop.
     """
     if device.index is not None:
-        torch.cuda.set_device(
-            device
-        )  # kernels and libraries that are given no device use the current one
+        # Kernels and libraries that are given no device use the current one.
+        torch.cuda.set_device(device)
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
@@ -71,7 +70,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             raise
         raise _does_not_run(error, checkpoint) from error
     initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
-    return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
+    parameters = sum(p.numel() for p in encoder.parameters())
+    return LoadedEncoder(checkpoint, encoder, initial, parameters)
 
 
 def _does_not_run(error: Exception, checkpoint: Checkpoint) -> ModelError:
@@ -105,14 +105,11 @@ def deterministic(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # cuBLAS reads it when it is first used
+    # cuBLAS reads it when it is first used.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     filling = torch.utils.deterministic
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    enabled = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
     filled = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True, warn_only=True)
     # The switch also fills every fresh tensor, which no run here needs and every step pays.
@@ -120,7 +117,7 @@ def deterministic(device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.use_deterministic_algorithms(enabled, warn_only=warns)
         filling.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
 
 
@@ -152,22 +149,12 @@ def finetune(
         else:
             precision, backoffs = saved["precision"], saved["backoffs"]
         while True:
-            loaded.encoder.load_state_dict(loaded.initial)
-            loaded.encoder.zero_grad(
-                set_to_none=True
-            )  # a run that was abandoned leaves its gradients behind
-            loaded.encoder.paths.clear()
-            head_seed = prepared.spec.training.head_seed
-            torch.manual_seed(seed if head_seed is None else head_seed)
-            network = new_network(loaded, prepared)
-            if head_seed not in (None, seed):
-                torch.manual_seed(seed)  # dropout stays that of the run's seed
+            network = _fresh_network(loaded, prepared, seed)
             budget = micro_batch_tokens(network.device)
+            run = Run(network, prepared, seed, precision, budget, backoffs, progress, keep)
             try:
                 with adapted(network, prepared.spec.training):
-                    return Run(
-                        network, prepared, seed, precision, budget, backoffs, progress, keep
-                    ).train(saved)
+                    return run.train(saved)
             except NonFiniteLossError as error:
                 saved = None
                 if keep is not None:
@@ -180,6 +167,20 @@ def finetune(
                     ) from error
                 precision = "fp32"
                 backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
+
+
+def _fresh_network(loaded: LoadedEncoder, prepared: Prepared, seed: int) -> Network:
+    """The encoder as it was loaded with a head drawn by the seed, and dropout about to be."""
+    encoder = loaded.encoder
+    encoder.load_state_dict(loaded.initial)
+    encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
+    encoder.paths.clear()
+    head_seed = prepared.spec.training.head_seed
+    torch.manual_seed(seed if head_seed is None else head_seed)
+    network = new_network(loaded, prepared)
+    if head_seed not in (None, seed):
+        torch.manual_seed(seed)  # dropout stays that of the run's seed
+    return network
 
 
 def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:

@@ -279,10 +279,10 @@ class Run:
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            for part in cut(batch, split.lengths, self.budget):
-                logits = self.network([split.encoded[i] for i in part])
+            for micro_batch in cut(batch, split.lengths, self.budget):
+                logits = self.network([split.encoded[i] for i in micro_batch])
                 with torch.autocast(self.device.type, enabled=False):
-                    targets = [split.targets[i] for i in part]
+                    targets = [split.targets[i] for i in micro_batch]
                     loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
                     with insisting(self.strict):
                         loss.backward()  # type: ignore[no-untyped-call]
@@ -309,10 +309,10 @@ class Run:
         if self.keep is not None and self.keep.problem is not None:
             line += f" (cannot be resumed later: {self.keep.problem})"
         self.progress(state.step, self.total, line)
-        for part, reason in encoder.slow_parts().items():
-            if part not in encoder.warned:
-                encoder.warned.add(part)
-                self.progress(state.step, self.total, ProgressNote(f"{part}: {reason}"))
+        for symptom, reason in encoder.slow_parts().items():
+            if symptom not in encoder.warned:
+                encoder.warned.add(symptom)
+                self.progress(state.step, self.total, ProgressNote(f"{symptom}: {reason}"))
 
     def _validate(self, step: int, losses: list[float]) -> bool:
         """Score validation, keep the best weights; True when patience is exhausted."""
@@ -409,10 +409,9 @@ class Run:
         for name, value in saved["state"].items():
             setattr(self.state, name, value)
         self.state.resumed += 1
-        if self.state.best_weights is not None:
-            self.state.best_weights = {
-                k: v.to(self.device) for k, v in self.state.best_weights.items()
-            }
+        best = self.state.best_weights or {}
+        for name, weights in best.items():
+            best[name] = weights.to(self.device)
         self.network.load_state_dict(saved["network"])
         if self.rows is not None:
             self.rows.pending = saved["rows"]

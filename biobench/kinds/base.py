@@ -123,8 +123,8 @@ elsewhere.
 
 
 class Kind(Traits):
-    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and
-    `ceiling`.
+    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and,
+    where it is known, `ceiling`.
 
     A document is answered through windows of tokens (`Encoded`), which are merged in `predict`.
     """
@@ -252,8 +252,10 @@ class Kind(Traits):
         raise NotImplementedError
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """What the protocol keeps from every model in the test split."""
-        raise NotImplementedError
+        """What the protocol keeps from every model in the test split; not known by itself: what is
+        cut may still be recognised.
+        """
+        return 0, None
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """A fresh head, (hidden (tokens, width), `models.heads.Units`) to logits; random weights
@@ -372,6 +374,16 @@ class SpanKind(Kind):
         """partial_micro_f1, partial_macro_f1 and partial_weighted_f1."""
         loose = run.partial()
         return {f"partial_{name}": loose[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}
+
+
+def cross_entropy(logits: Tensor, outputs: Sequence[NDArray[Any]]) -> Tensor:
+    """Sum over rows. outputs: of each window the right one, or those of its words end to end."""
+    import torch
+
+    from biobench.core.machine import to_device
+
+    wanted = to_device(np.hstack(outputs), logits.device)
+    return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
 
 K = TypeVar("K", bound=Kind)

@@ -22,6 +22,7 @@ from biobench.kinds.base import (
     Targets,
     Task,
     Windows,
+    cross_entropy,
     register,
 )
 from biobench.schema.document import Document, Prediction
@@ -41,22 +42,6 @@ class LabelKind(Kind):
     probabilities."""
 
     label_rules = True
-
-    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Where documents are cut, labels without a mention in the window are lost, if the corpus
-        has mentions.
-        """
-        cut = any(test.encoded[windows[0]].truncated for windows in test.windows)
-        if not cut or task.spec.protocol.long_documents == "stride":
-            return 0, None
-        lost, best = 0, []
-        visible = shown_labels(test.documents, tokenizer, window)
-        for document, labels in zip(test.documents, visible, strict=True):
-            if labels is None:
-                return 0, None
-            lost += len(document.labels) - len(labels)
-            best.append(Prediction(document=document.id, labels=labels))
-        return lost, best
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Pooling, dropout and a linear layer."""
@@ -92,8 +77,28 @@ def labels_of(prediction: Prediction | None) -> set[str]:
 ACCURACY = Metric("accuracy", "accuracy", average="micro")
 
 
+class TextLabels(LabelKind):
+    """Labels that mentions in the text stand for, where the corpus has mentions."""
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """Where documents are cut, labels without a mention in the window are lost, if the corpus
+        has mentions.
+        """
+        cut = any(test.encoded[windows[0]].truncated for windows in test.windows)
+        if not cut or task.spec.protocol.long_documents == "stride":
+            return 0, None
+        lost, best = 0, []
+        visible = shown_labels(test.documents, tokenizer, window)
+        for document, labels in zip(test.documents, visible, strict=True):
+            if labels is None:
+                return 0, None
+            lost += len(document.labels) - len(labels)
+            best.append(Prediction(document=document.id, labels=labels))
+        return lost, best
+
+
 @register
-class SingleLabel(LabelKind):
+class SingleLabel(TextLabels):
     """One label a document. A target is its place, 0-dimensional."""
 
     name = "single_label"
@@ -115,12 +120,7 @@ class SingleLabel(LabelKind):
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Cross-entropy."""
-        import torch
-
-        from biobench.core.machine import to_device
-
-        wanted = to_device(np.stack(targets), logits.device)
-        return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+        return cross_entropy(logits, targets)
 
     def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
         """As of any kind, with the sum 1."""
@@ -136,7 +136,7 @@ class SingleLabel(LabelKind):
 
 
 @register
-class MultiLabel(LabelKind):
+class MultiLabel(TextLabels):
     """Any number of labels a document. A target is the (own labels,) places."""
 
     name, single, thresholds = "multi_label", False, True

@@ -13,9 +13,7 @@ from biobench.encode.tokens import Encoded, Ints
 from biobench.kinds.base import (
     Answered,
     Answers,
-    Ceiling,
     Documents,
-    Split,
     Task,
     Windows,
     register,
@@ -28,7 +26,7 @@ from biobench.schema.task import TaskSpec
 from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase as Tokenizer
+    pass
 
 Concept = TypeVar("Concept", str, int)
 
@@ -97,10 +95,6 @@ class Synonyms(LabelKind):
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The concepts' places, in order."""
         return np.asarray(sorted(task.index[label] for label in document.labels), dtype=np.int64)
-
-    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Not known: a cut surface may still be recognised."""
-        return 0, None
 
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float

@@ -26,9 +26,11 @@ from biobench.core.machine import to_device
 from biobench.models.grouped import (
     Gather,
     Spread,
+    band,
     dropped_attention,
     grouped_attention,
     in_blocks,
+    keys_of,
     local_attention,
     make_groups,
 )
@@ -217,12 +219,10 @@ def _visible(layout: Layout, window: int | None) -> Tensor | None:
     """(documents, 1, longest or 1, longest) bool: which keys a query sees, at least itself; None
     where it sees all.
     """
-    mask = None if layout.real is None else layout.real[:, None, None, :]
     if window is None:
-        return mask
-    at = torch.arange(layout.spread.shape[1], device=layout.spread.device)
-    far = (at[:, None] - at[None, :]).abs()
-    return far < window if mask is None else ((far < window) & mask) | (far == 0)
+        return keys_of(layout.real)
+    positions = torch.arange(layout.spread.shape[1], device=layout.spread.device)
+    return band(positions, positions, window, layout.real)
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

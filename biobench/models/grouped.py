@@ -119,17 +119,30 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
 
 
 def visible(group: Group, window: int | None) -> Tensor | None:
-    """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees all.
-
-    window counts the token itself: |i - j| < window is visible. A padded query sees at least
-    itself.
-    """
-    mask = None if group.real is None else group.real[:, None, None, :]
+    """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees
+    all."""
     if window is not None and group.length > window:
-        at = torch.arange(group.length)
-        band = ((at[:, None] - at[None, :]).abs() < window)[None, None]
-        mask = band if mask is None else (band & mask) | (at[:, None] == at[None, :])[None, None]
-    return mask
+        positions = torch.arange(group.length)
+        return band(positions, positions, window, group.real)
+    return keys_of(group.real)
+
+
+def keys_of(real: Tensor | None) -> Tensor | None:
+    """The mask (documents, 1, 1, keys) of keys (documents, keys) that are no padding."""
+    return real if real is None else real[:, None, None, :]
+
+
+def band(queries: Tensor, keys: Tensor, window: int, real: Tensor | None) -> Tensor:
+    """(documents or 1, 1, queries, keys) bool: which keys the queries at these positions see.
+
+    window counts the token itself: |i - j| < window is visible. real: (documents, keys) bool, None
+    where no document is padded; a padded query sees at least itself.
+    """
+    distance = (queries[:, None] - keys).abs()
+    near = distance < window
+    if real is None:
+        return near[None, None]
+    return (near & real[:, None, None, :]) | (distance == 0)
 
 
 class Spread(torch.autograd.Function):
@@ -330,15 +343,13 @@ def local_attention(
     """
     length, reach = query.shape[2], window - 1
     size = _block(window)
+    positions = torch.arange(length, device=query.device)
     blocks = []
     for begin in range(0, length, size):
         end = min(begin + size, length)
         low, high = max(0, begin - reach), min(length, end + reach)
-        queries = torch.arange(begin, end, device=query.device)[:, None]
-        columns = torch.arange(low, high, device=query.device)[None, :]
-        mask = ((queries - columns).abs() < window)[None, None]
-        if real is not None:
-            mask = (mask & real[:, None, None, low:high]) | (queries == columns)[None, None]
+        real_keys = None if real is None else real[:, low:high]
+        mask = band(positions[begin:end], positions[low:high], window, real_keys)
         keys, values = key[:, :, low:high], value[:, :, low:high]
         rows = query[:, :, begin:end]
         blocks.append(

@@ -112,6 +112,13 @@ def _check_complete(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
     )
 
 
+def classifier_of(*, words: bool) -> Any:
+    """The library's class of models that classify words, or texts."""
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    return AutoModelForTokenClassification if words else AutoModelForSequenceClassification
+
+
 def _answer_plainly(config: Any) -> None:
     """Leave aside what a config asks a model to give besides its states, and in which form."""
     config.return_dict = True
