@@ -65,6 +65,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
                 encoder.compile_layers()
+            else:
+                encoder.use_kernels(())
     except Exception as error:  # the model's code may ask for more than token ids
         if is_out_of_memory(error):
             raise

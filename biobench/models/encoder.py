@@ -29,7 +29,7 @@ from biobench.core.attention import (
     prove,
     states_and_gradients,
 )
-from biobench.core.machine import to_device
+from biobench.core.machine import random_state, set_random_state, to_device
 from biobench.core.text import first_line
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
@@ -115,8 +115,7 @@ class Encoder(nn.Module):
         """hidden: (sum of lengths, width).
 
         types: token types of each sequence (empty: all 0); only encoders that were built with
-        several read them. read: the rows of hidden that are asked for,
-        ascending; the others may be 0.
+        several read them. read: the rows that are asked for, ascending; the others may be 0.
         """
         if types is not None:
             kinds = getattr(self.model.config, "type_vocab_size", None) or 0
@@ -142,8 +141,7 @@ class Encoder(nn.Module):
 
     @cached_property
     def first_token_reads(self) -> bool:
-        """Whether the first token's state depends on the rest; under causal attention it does
-        not."""
+        """Whether the first token's state depends on the rest, unlike under causal attention."""
         return self._first_token_sees(self.probes.length(), 1)
 
     @cached_property
@@ -159,8 +157,8 @@ class Encoder(nn.Module):
             self.probes.draw(np.random.default_rng(seed), length) for seed in (0, 1)
         )
         changed[:begin] = sequence[:begin]
-        one_sees, other_sees = (self._at_rest([s])[0] for s in (sequence, changed))
-        return not torch.equal(one_sees, other_sees)
+        state, changed_state = (self._at_rest([text])[0] for text in (sequence, changed))
+        return not torch.equal(state, changed_state)
 
     def read_first_token(self, reads: bool) -> None:
         """Say whether a head reads the first token: it then gets global attention where the family
@@ -213,8 +211,10 @@ class Encoder(nn.Module):
         """Whether the model trains with dropout on attention."""
         layout = Layout([len(s) for s in sequences], self.device)
         inputs = packed_inputs(sequences, None, self.position_offset)
-        with self._mode(training=True), torch.random.fork_rng(), torch.no_grad(), packed(layout):
+        draws = random_state(self.device)
+        with self._mode(training=True), torch.no_grad(), packed(layout):
             self._states(inputs)
+        set_random_state(draws, self.device)
         return layout.drops
 
     def compile_layers(self, backend: str | Callable[..., Any] = "inductor") -> None:

@@ -286,18 +286,22 @@ def prove_kernels(
     bf16 (False). step: the same in bf16 at the shape that is trained. drops: it trains with dropout
     on attention.
     """
+
+    def proved(chosen: tuple[Kernel, ...]) -> Pair:
+        use_kernels(chosen)
+        return trial(False)
+
+    def timed(chosen: tuple[Kernel, ...]) -> Pair:
+        use_kernels(chosen)
+        return step()
+
     kernels = KERNELS
-    exact, rounded = (_with_kernels((), lambda kind=kind: trial(kind)) for kind in (True, False))  # type: ignore[misc]
-    sound, refusals = prove(
-        kernels,
-        exact,
-        rounded,
-        lambda chosen: _with_kernels(chosen, lambda: trial(False)),
-        drops=drops,
-    )
+    use_kernels(())
+    exact, rounded = trial(True), trial(False)
+    sound, refusals = prove(kernels, exact, rounded, proved, drops=drops)
     # A run that is to give the same bits again takes no kernel by the clock.
     if not torch.are_deterministic_algorithms_enabled():
-        sound = fastest_first(sound, lambda chosen: _with_kernels(chosen, step))
+        sound = fastest_first(sound, timed)
     use_kernels(sound)
     return refusals
 
@@ -307,11 +311,6 @@ def use_kernels(kernels: tuple[Kernel, ...]) -> None:
     global KERNELS
     KERNELS = kernels
     activate(kernels)
-
-
-def _with_kernels(kernels: tuple[Kernel, ...], compute: Callable[[], Pair]) -> Pair:
-    use_kernels(kernels)
-    return compute()
 
 
 def describe() -> str:
