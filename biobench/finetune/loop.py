@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
 from biobench.finetune.network import Network, decide, probabilities, threshold_of
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.state import LoopState
 from biobench.finetune.vocabulary import UsedRows, trained_rows
 from biobench.models.encoder import PLAIN
 from biobench.schema.document import Prediction
@@ -46,9 +47,7 @@ from biobench.schema.record import CurvePoint, TrainingRecord
 Progress = Callable[[int, int, str], None]
 """(steps done, steps in all, what is happening: text, or a `ProgressNote`)."""
 READ_EVERY = 50
-"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is
-seen then.
-"""
+"""Steps after which an asynchronous device's losses are read, and one that is not finite seen."""
 _SMALLEST_BUDGET = 16
 TRIAL_TOKENS = 8_192
 """At most so many tokens of the first batch are given to each kernel, to find the fastest."""
@@ -62,10 +61,8 @@ class NonFiniteLossError(Exception):
 class Outcome:
     """What a run gave: test predictions, the record of the training, seconds and tokens.
 
-    best_score, threshold, network: the selection score on validation, and the weights that reached
-    it.
-    earlier_seconds: what of the run's time was spent by processes that were killed, up to their
-    last savepoint.
+    best_score, threshold, network: the best selection score on validation, and its weights.
+    earlier_seconds: of processes that were killed, up to their last savepoint.
     """
 
     predictions: list[Prediction]
@@ -77,30 +74,6 @@ class Outcome:
     threshold: float = 0.5
     network: Network | None = None
     earlier_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class _State:
-    """What changes from step to step, except weights, optimiser and random numbers.
-
-    losses: of the steps since the last validation. best_score: begins below every score,
-    correlations included.
-    seconds: of killed processes, without writing of savepoints. resumed: how often the run was
-    resumed from disk.
-    """
-
-    step: int = 0
-    tokens: int = 0
-    losses: list[float] = field(default_factory=list)
-    best_score: float = -2.0
-    best_step: int = 0
-    best_weights: dict[str, Tensor] | None = None
-    threshold: float = 0.5
-    waited: int = 0
-    curve: list[dict[str, Any]] = field(default_factory=list)
-    evaluation_seconds: float = 0.0
-    seconds: float = 0.0
-    resumed: int = 0
 
 
 class Run:
@@ -123,7 +96,7 @@ class Run:
         self.progress, self.keep = progress, keep
         self.device = network.device
         self.rows: UsedRows | None = None
-        self.state = _State()
+        self.state = LoopState()
         self.began = self.written = 0.0
         self.late = self.device.type in ASYNCHRONOUS
         self.strict = True
@@ -392,7 +365,7 @@ class Run:
         """Everything that the next step depends on, and what the record tells of the steps before
         it.
         """
-        state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
+        state = {f.name: getattr(self.state, f.name) for f in fields(LoopState)}
         return {
             "state": {**state, "seconds": self._seconds()},
             "network": self.network.state_dict(),

@@ -252,9 +252,7 @@ class Kind(Traits):
         raise NotImplementedError
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """What the protocol keeps from every model in the test split; not known by itself: what is
-        cut may still be recognised.
-        """
+        """What the protocol keeps from every model in the test split; by itself not known."""
         return 0, None
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
@@ -374,16 +372,6 @@ class SpanKind(Kind):
         """partial_micro_f1, partial_macro_f1 and partial_weighted_f1."""
         loose = run.partial()
         return {f"partial_{name}": loose[name] for name in ("micro_f1", "macro_f1", "weighted_f1")}
-
-
-def cross_entropy(logits: Tensor, outputs: Sequence[NDArray[Any]]) -> Tensor:
-    """Sum over rows. outputs: of each window the right one, or those of its words end to end."""
-    import torch
-
-    from biobench.core.machine import to_device
-
-    wanted = to_device(np.hstack(outputs), logits.device)
-    return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
 
 K = TypeVar("K", bound=Kind)

@@ -17,10 +17,9 @@ from biobench.kinds.base import (
     Targets,
     Task,
     Windows,
-    cross_entropy,
     register,
 )
-from biobench.kinds.labels import LabelKind, labels_of
+from biobench.kinds.labels import LabelKind, cross_entropy, labels_of
 from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
 from biobench.schema.task import TaskSpec

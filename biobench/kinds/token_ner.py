@@ -15,9 +15,9 @@ from biobench.kinds.base import (
     Targets,
     Task,
     Windows,
-    cross_entropy,
     register,
 )
+from biobench.kinds.labels import cross_entropy
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import Mode, decode_tags
 from biobench.schema.task import TaskSpec
