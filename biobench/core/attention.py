@@ -3,25 +3,32 @@
 A kernel takes the tokens of many documents end to end, and int32 offsets where each begins; nothing
 is padded and no mask is built. Two back ends remain with torch 2.11: torch's own, which runs
 FlashAttention 3 where a Hopper card and its package are there, and flash-attn for dropout on
-attention. Each is proved on the model that it is to compute; what fine-tuning and pretraining do
-without a kernel is their own.
+attention. Each is proved on the model that it is to compute, and of several the fastest is taken;
+what fine-tuning and pretraining do without a kernel is their own.
 """
 
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import attention as flash
 
 from biobench.core.text import first_line
 
 TYPES = (torch.bfloat16, torch.float16)
 """What the kernels compute in."""
+_TURNS = 3
+"""Steps of a trial, of which the fastest counts."""
+
+Pair = tuple[Tensor, Tensor]
+"""States of a model, and gradients at its embeddings: fp32, a row each token."""
 
 
 class Kernel(NamedTuple):
@@ -29,13 +36,14 @@ class Kernel(NamedTuple):
     ``flash_attn``.
 
     drops: it has dropout, as flash-attn alone has. groups: it takes fewer heads of keys than of
-    queries.
+    queries. replaces: what takes the place of all of torch's flash attention while it is used.
     """
 
     name: str
     call: Callable[..., Any]
     drops: bool = False
     groups: bool = True
+    replaces: str | None = None
 
     def attend(
         self,
@@ -86,17 +94,18 @@ def find_kernels() -> tuple[Kernel, ...]:
     GPU."""
     if not torch.cuda.is_available():
         return ()
-    from torch.nn.attention import activate_flash_attention_impl
     from torch.nn.attention.varlen import varlen_attn
 
-    name = "torch"
-    if torch.cuda.get_device_capability()[0] == 9:
-        with suppress(ImportError):  # the package of FlashAttention 3 is an extra
-            activate_flash_attention_impl("FA3")
-            name = "torch_fa3"
-    kernels = [
-        Kernel(name, varlen_attn, groups="enable_gqa" in inspect.signature(varlen_attn).parameters)
-    ]
+    groups = "enable_gqa" in inspect.signature(varlen_attn).parameters
+    kernels = [Kernel("torch", varlen_attn, groups=groups)]
+    if torch.cuda.get_device_capability()[0] == 9 and hasattr(
+        flash, "restore_flash_attention_impl"
+    ):
+        third = Kernel("torch_fa3", varlen_attn, groups=groups, replaces="FA3")
+        with suppress(ImportError):  # its package is an extra
+            activate([third])
+            kernels.insert(0, third)
+            activate([])
     with suppress(ImportError):
         from flash_attn import flash_attn_varlen_func
 
@@ -104,32 +113,104 @@ def find_kernels() -> tuple[Kernel, ...]:
     return tuple(kernels)
 
 
-@torch.no_grad()
+def activate(kernels: Sequence[Kernel]) -> None:
+    """Let the first of these kernels replace torch's flash attention if it does so, else restore
+    it. Raises ImportError where its package is missing.
+    """
+    wanted = kernels[0].replaces if kernels else None
+    if not hasattr(flash, "restore_flash_attention_impl"):
+        return  # this torch could not give it back, so no such kernel is offered
+    if wanted == flash.current_flash_attention_impl():
+        return
+    if wanted is None:
+        flash.restore_flash_attention_impl()
+    else:
+        flash.activate_flash_attention_impl(wanted)
+
+
+def states_and_gradients(model: nn.Module, compute: Callable[[], Tensor]) -> Pair:
+    """What `compute` gives of `model`, and the gradient of a weighted sum of it at the output of
+    the model's embedding table.
+    """
+    embedded: list[Tensor] = []
+
+    def cut(_: nn.Module, __: Any, states: Tensor) -> Tensor:
+        embedded.append(states.detach().requires_grad_())
+        return embedded[-1]
+
+    table: nn.Module = model.get_input_embeddings()  # type: ignore[operator]
+    hook = table.register_forward_hook(cut)
+    try:
+        with torch.enable_grad():
+            states = compute().float()
+            weights = torch.linspace(-1, 1, states.numel(), device=states.device)
+            (gradients,) = torch.autograd.grad((states.flatten() * weights).sum(), embedded)
+    finally:
+        hook.remove()
+    return states.detach(), gradients.float()
+
+
 def prove(
     kernels: Sequence[Kernel],
-    exact: Tensor,
-    rounded: Tensor,
-    compute: Callable[[tuple[Kernel, ...]], Tensor],
+    exact: Pair,
+    rounded: Pair,
+    compute: Callable[[tuple[Kernel, ...]], Pair],
+    *,
+    drops: bool,
 ) -> tuple[tuple[Kernel, ...], list[str]]:
-    """(the kernels that give a model's states, why each other one does not).
+    """(the kernels that give a model's states and gradients, why each other one does not).
 
-    exact, rounded: states of some documents without a kernel, in fp32 and in bf16. compute: the
-    same with these kernels alone, in bf16. A kernel is refused whose states differ more from the
-    exact ones (root mean square) than twice the rounded ones, or that raises an error.
+    exact, rounded: of some documents without a kernel, in fp32 and in bf16. compute: the same with
+    these kernels alone, in bf16. drops: the model trains with dropout on attention, which nothing
+    may replace that has none. A kernel is refused whose values differ more from the exact ones
+    (root mean square) than twice the rounded ones, or that raises an error.
     """
-    allowed = 2 * (rounded.float() - exact).square().mean().sqrt() + 1e-3 * exact.std()
     sound, refusals = [], []
     for kernel in kernels:
+        if kernel.replaces is not None and drops:
+            refusals.append(f"{kernel.name} has no dropout on attention")
+            continue
         try:
-            error = (compute((kernel,)).float() - exact).square().mean().sqrt()
+            found = compute((kernel,))
         except (RuntimeError, ValueError, TypeError) as problem:  # head widths, devices, versions
             refusals.append(f"{kernel.name} does not run this model: {first_line(problem, 120)}")
             continue
-        if error <= allowed:
+        difference = _difference(found, exact, rounded)
+        if difference is None:
             sound.append(kernel)
         else:
-            refusals.append(f"{kernel.name} gives states that differ by {float(error):.2g}")
+            refusals.append(f"{kernel.name} gives {difference}")
     return tuple(sound), refusals
+
+
+def _difference(found: Pair, exact: Pair, rounded: Pair) -> str | None:
+    """What of these values is too far from the exact ones, and how far; None where nothing is."""
+    for index, name in enumerate(("states", "gradients")):
+        wanted = exact[index]
+        error = (found[index] - wanted).square().mean().sqrt()
+        allowed = 2 * (rounded[index] - wanted).square().mean().sqrt() + 1e-3 * wanted.std()
+        if not error <= allowed:
+            return f"{name} that differ by {float(error):.2g}"
+    return None
+
+
+def fastest_first(
+    kernels: Sequence[Kernel], compute: Callable[[tuple[Kernel, ...]], Pair]
+) -> tuple[Kernel, ...]:
+    """The kernels by the time that each takes for a step, which `compute` makes with it."""
+    if len(kernels) < 2:
+        return tuple(kernels)
+
+    def seconds(kernel: Kernel) -> float:
+        """Of its fastest step, after one that warms up, until the results are on the host."""
+        times = []
+        for _ in range(1 + _TURNS):
+            began = time.perf_counter()
+            compute((kernel,))[1].sum().item()
+            times.append(time.perf_counter() - began)
+        return min(times[1:])
+
+    return tuple(sorted(kernels, key=seconds))
 
 
 def choose_kernel(kernels: Sequence[Kernel], query: Tensor, dropout: float) -> Kernel | str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -121,6 +122,22 @@ def _field(file: Path, name: str) -> int | None:
     """A line `name: N kB` of a file of the kernel, in bytes."""
     match = re.search(rf"^{name}:\s+(\d+) kB", system_text(file), re.MULTILINE)
     return None if match is None else int(match[1]) * 1024
+
+
+@contextmanager
+def insisting(wanted: bool) -> Iterator[None]:
+    """Meanwhile torch's attention sums gradients in one order, where that is switched on at all: it
+    does so only if it is insisted on. An operation without such an order then raises RuntimeError.
+    """
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    if not (wanted and warns and torch.are_deterministic_algorithms_enabled()):
+        yield
+        return
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:

@@ -10,8 +10,6 @@ names the class.
 from __future__ import annotations
 
 import json
-import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +31,6 @@ FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
 """Special tokens that a tokenizer names."""
 
-_PACKAGES = (
-    *("sacremoses", "sentencepiece", "protobuf", "tiktoken", "fugashi", "ipadic", "unidic_lite"),
-    *("unidic", "sudachipy", "jieba", "rjieba", "pythainlp", "rhoknp", "emoji", "ftfy", "spacy"),
-    *("mecab", "konlpy", "phonemizer", "g2p_en", "pyctcdecode"),
-)
-"""What classes of tokenizers ask for besides the library."""
 _QUIET: dict[str, Any] = {
     "_raise_exceptions_for_gated_repo": False,
     "_raise_exceptions_for_missing_entries": False,
@@ -190,8 +182,9 @@ def _alike(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -
     texts = [*PROBES, *sampled_texts(by_file)]
     pair = {"text": PROBES[0], "text_pair": PROBES[1], "verbose": False}
     try:
-        alike = _ids(library, texts) == _ids(by_file, texts)
-        return alike and library(**pair)["input_ids"] == by_file(**pair)["input_ids"]
+        if _ids(library, texts) != _ids(by_file, texts):
+            return False
+        return bool(library(**pair)["input_ids"] == by_file(**pair)["input_ids"])
     except Exception:  # as above, from one that has no token for unknown words
         return False
 
@@ -204,10 +197,10 @@ def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]
 def _switch_off_dropout(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Switch BPE dropout off, by which a text has other tokens each time; whether it was on."""
     model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
-    if not getattr(model, "dropout", None):
-        return False
-    model.dropout = None
-    return True
+    is_on = bool(getattr(model, "dropout", None))
+    if is_on:
+        model.dropout = None
+    return is_on
 
 
 def _without_dropout(read: ReadTokenizer) -> ReadTokenizer:
@@ -258,28 +251,10 @@ def _not_loaded(source: str | Path, error: Exception | None) -> ModelError:
     broken = folder and broken_file(folder, FILE, lambda path: Tokenizer.from_file(str(path)))
     if broken:
         hint = "copy or download the file again, or save the tokenizer again"
-    elif package := _missing_package(error):
-        hint = f"install what this tokenizer needs: pip install {package}"
+    elif isinstance(error, ImportError):
+        hint = "install what it names"
     message = f"{_whose(source)} cannot be loaded: {first_line(error, 200)}"
     return ModelError(message, hint=hint, file=broken or folder)
-
-
-def _missing_package(error: Exception | None) -> str | None:
-    """The package that an error asks for and that is not installed; None where it asks for none."""
-    message = str(error)
-    for package in _PACKAGES:
-        asked = rf"(?i)(install|requires the|is required:) `?{package}\b|`{package}` is required"
-        module = "google.protobuf" if package == "protobuf" else package
-        if re.search(asked, message) and not _is_installed(module):
-            return package
-    return error.name if isinstance(error, ModuleNotFoundError) else None
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package above it
-        return False
 
 
 def _settings(source: str | Path, revision: str | None) -> dict[str, Any]:

@@ -55,9 +55,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     Raises ModelError, and RunStoppedError as soon as a signal asks to stop.
     """
     if device.index is not None:
-        torch.cuda.set_device(
-            device
-        )  # kernels and libraries that are given no device use the current one
+        # Kernels and libraries that are given no device use the current one.
+        torch.cuda.set_device(device)
     if device.type == "cpu":
         keep_freed_memory()
     tokenizer = load_tokenizer(checkpoint)
@@ -69,12 +68,15 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
                 encoder.compile_layers()
+            else:
+                encoder.use_kernels(())
     except Exception as error:  # the model's code may ask for more than token ids
         if is_out_of_memory(error):
             raise
         raise _does_not_run(error, checkpoint) from error
     initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
-    return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
+    parameters = sum(p.numel() for p in encoder.parameters())
+    return LoadedEncoder(checkpoint, encoder, initial, parameters)
 
 
 def _does_not_run(error: Exception, checkpoint: Checkpoint) -> ModelError:
@@ -101,21 +103,18 @@ def deterministic(device: torch.device) -> Iterator[None]:
     """Meanwhile CUDA's kernels sum in one order wherever they have such a way; afterwards what was
     set before is set.
 
-    The kernels of a CPU always do, for a given number of threads. The backward pass of torch's own
-    flash attention has no such way and runs as it is (`warn_only`); flash-attn's is asked for it
-    (`core.attention`).
+    The kernels of a CPU always do, for a given number of threads. An operation without such a way
+    runs as it is (`warn_only`). The backward passes of attention have one: torch's takes it where a
+    step insists (`Run.strict`), flash-attn's where it is asked (`core.attention`).
     """
     if device.type != "cuda":
         yield
         return
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # cuBLAS reads it when it is first used
+    # cuBLAS reads it when it is first used.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     filling = torch.utils.deterministic
-    before = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    enabled = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
     filled = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True, warn_only=True)
     # The switch also fills every fresh tensor, which no run here needs and every step pays.
@@ -123,7 +122,7 @@ def deterministic(device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.use_deterministic_algorithms(enabled, warn_only=warns)
         filling.fill_uninitialized_memory = filled  # type: ignore[attr-defined]
 
 
@@ -155,22 +154,12 @@ def finetune(
         else:
             precision, backoffs = saved["precision"], saved["backoffs"]
         while True:
-            loaded.encoder.load_state_dict(loaded.initial)
-            loaded.encoder.zero_grad(
-                set_to_none=True
-            )  # a run that was abandoned leaves its gradients behind
-            loaded.encoder.paths.clear()
-            head_seed = prepared.spec.training.head_seed
-            torch.manual_seed(seed if head_seed is None else head_seed)
-            network = new_network(loaded, prepared)
-            if head_seed not in (None, seed):
-                torch.manual_seed(seed)  # dropout stays that of the run's seed
+            network = _fresh_network(loaded, prepared, seed)
             budget = micro_batch_tokens(network.device)
+            run = Run(network, prepared, seed, precision, budget, backoffs, progress, keep)
             try:
                 with adapted(network, prepared.spec.training):
-                    return Run(
-                        network, prepared, seed, precision, budget, backoffs, progress, keep
-                    ).train(saved)
+                    return run.train(saved)
             except NonFiniteLossError as error:
                 saved = None
                 if keep is not None:
@@ -183,6 +172,20 @@ def finetune(
                     ) from error
                 precision = "fp32"
                 backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
+
+
+def _fresh_network(loaded: LoadedEncoder, prepared: Prepared, seed: int) -> Network:
+    """The encoder as it was loaded with a head drawn by the seed, and dropout about to be."""
+    encoder = loaded.encoder
+    encoder.load_state_dict(loaded.initial)
+    encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
+    encoder.paths.clear()
+    head_seed = prepared.spec.training.head_seed
+    torch.manual_seed(seed if head_seed is None else head_seed)
+    network = new_network(loaded, prepared)
+    if head_seed not in (None, seed):
+        torch.manual_seed(seed)  # dropout stays that of the run's seed
+    return network
 
 
 def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:

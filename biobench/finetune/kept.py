@@ -24,6 +24,7 @@ from biobench.models.heads import LinearHead
 from biobench.models.inputs import padded_inputs
 from biobench.models.loading import Checkpoint, load_tokenizer
 from biobench.models.stored_head import HEAD_ABOUT, HEAD_FILE
+from biobench.models.weights import classifier_of
 
 KEEPING = "--keep-model"
 _ALIKE = 1e-3
@@ -91,8 +92,6 @@ def _fresh_model(prepared: Prepared, checkpoint: Checkpoint, *, words: bool) -> 
 
     words: whether words are classified, not texts.
     """
-    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
-
     config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())
     config.id2label = dict(enumerate(prepared.outputs))
     config.label2id = {name: index for index, name in config.id2label.items()}
@@ -103,10 +102,9 @@ def _fresh_model(prepared: Prepared, checkpoint: Checkpoint, *, words: bool) -> 
         config.classifier_activation = "linear"
         config.classifier_bias = False
         config.classifier_pooling = "cls"
-    loader: Any = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
     try:
         with torch.random.fork_rng():
-            return loader.from_config(config).float().eval()
+            return classifier_of(words=words).from_config(config).float().eval()
     except (ValueError, KeyError):
         return None
 
@@ -137,7 +135,7 @@ def _pass_through(full: Any) -> None:
     The head ends in a norm. A norm changes nothing that it has normed before; so the encoder's last
     norm hands its scale on to the head's.
     """
-    last = full.base_model.final_norm
+    final_norm = full.base_model.final_norm
     nn.init.eye_(full.head.dense.weight)
-    full.head.norm.load_state_dict(last.state_dict())
-    last.weight.fill_(1.0)
+    full.head.norm.load_state_dict(final_norm.state_dict())
+    final_norm.weight.fill_(1.0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -24,18 +24,21 @@ from torch.nn.utils import clip_grad_norm_
 from biobench.core.machine import (
     ASYNCHRONOUS,
     Precision,
+    insisting,
     is_out_of_memory,
     random_state,
     set_random_state,
 )
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
+from biobench.core.text import first_line
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
 from biobench.finetune.network import Network, decide, probabilities, threshold_of
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.state import LoopState
 from biobench.finetune.vocabulary import UsedRows, trained_rows
 from biobench.models.encoder import PLAIN
 from biobench.schema.document import Prediction
@@ -44,10 +47,10 @@ from biobench.schema.record import CurvePoint, TrainingRecord
 Progress = Callable[[int, int, str], None]
 """(steps done, steps in all, what is happening: text, or a `ProgressNote`)."""
 READ_EVERY = 50
-"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is
-seen then.
-"""
+"""Steps after which an asynchronous device's losses are read, and one that is not finite seen."""
 _SMALLEST_BUDGET = 16
+TRIAL_TOKENS = 8_192
+"""At most so many tokens of the first batch are given to each kernel, to find the fastest."""
 
 
 class NonFiniteLossError(Exception):
@@ -58,10 +61,8 @@ class NonFiniteLossError(Exception):
 class Outcome:
     """What a run gave: test predictions, the record of the training, seconds and tokens.
 
-    best_score, threshold, network: the selection score on validation, and the weights that reached
-    it.
-    earlier_seconds: what of the run's time was spent by processes that were killed, up to their
-    last savepoint.
+    best_score, threshold, network: the best selection score on validation, and its weights.
+    earlier_seconds: of processes that were killed, up to their last savepoint.
     """
 
     predictions: list[Prediction]
@@ -73,30 +74,6 @@ class Outcome:
     threshold: float = 0.5
     network: Network | None = None
     earlier_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class _State:
-    """What changes from step to step, except weights, optimiser and random numbers.
-
-    losses: of the steps since the last validation. best_score: begins below every score,
-    correlations included.
-    seconds: of killed processes, without writing of savepoints. resumed: how often the run was
-    resumed from disk.
-    """
-
-    step: int = 0
-    tokens: int = 0
-    losses: list[float] = field(default_factory=list)
-    best_score: float = -2.0
-    best_step: int = 0
-    best_weights: dict[str, Tensor] | None = None
-    threshold: float = 0.5
-    waited: int = 0
-    curve: list[dict[str, Any]] = field(default_factory=list)
-    evaluation_seconds: float = 0.0
-    seconds: float = 0.0
-    resumed: int = 0
 
 
 class Run:
@@ -119,9 +96,11 @@ class Run:
         self.progress, self.keep = progress, keep
         self.device = network.device
         self.rows: UsedRows | None = None
-        self.state = _State()
+        self.state = LoopState()
         self.began = self.written = 0.0
         self.late = self.device.type in ASYNCHRONOUS
+        self.strict = True
+        """Whether gradients are summed in one order, also where that must be insisted on."""
         self.unread: list[Tensor] = []
         """Losses of the last steps, on the device."""
         self.per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
@@ -157,6 +136,8 @@ class Run:
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
+        else:
+            self._time_kernels()
         if self.keep is not None:
             self.written = self.keep.seconds
         self.network.train()
@@ -178,6 +159,14 @@ class Run:
             if stops:
                 raise RunStoppedError
         return False
+
+    def _time_kernels(self) -> None:
+        """Let the encoder choose its kernel by documents of the first batch."""
+        train, encoder = self.prepared.train, self.network.encoder
+        if len(encoder.kernels) > 1 and self.precision == "bf16":
+            batch = next(self._batches(0))
+            documents = cut_packed(batch, train.lengths, min(self.budget, TRIAL_TOKENS))[0]
+            encoder.time_kernels([train.encoded[index].ids for index in documents])
 
     def _save_is_due(self, stops: bool) -> bool:
         return self.keep is not None and (stops or self.keep.due())
@@ -222,13 +211,14 @@ class Run:
         Halves the micro-batch when memory does not suffice, and goes on with plain layers when
         compiled ones fail.
         """
+        encoder = self.network.encoder
         while True:
             draws = random_state(self.device)
             try:
                 return self._backward_once(batch)
             except (RuntimeError, MemoryError) as error:
                 short = is_out_of_memory(error)
-                if not short and not self.network.encoder.gives_up_compiling(error):
+                if not (short or self._relaxes(error) or encoder.gives_up_compiling(error)):
                     raise
                 if short and (self.budget <= _SMALLEST_BUDGET or len(batch) == 1):
                     raise TrainingError(
@@ -244,6 +234,14 @@ class Run:
                 self.budget = min(self.budget, tokens) // 2
                 self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
+    def _relaxes(self, error: BaseException) -> bool:
+        """Whether an operation that has no such order was asked for it until now."""
+        relaxes = self.strict and "deterministic implementation" in str(error)
+        if relaxes:
+            self.strict = False
+            self.backoffs.append(f"sums in no fixed order: {first_line(error, 120)}")
+        return relaxes
+
     def _backward_once(self, batch: list[int]) -> Tensor:
         """The loss, () in fp64 on the device; nothing here waits for it."""
         split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
@@ -254,12 +252,13 @@ class Run:
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            for part in cut(batch, split.lengths, self.budget):
-                logits = self.network([split.encoded[i] for i in part])
+            for micro_batch in cut(batch, split.lengths, self.budget):
+                logits = self.network([split.encoded[i] for i in micro_batch])
                 with torch.autocast(self.device.type, enabled=False):
-                    targets = [split.targets[i] for i in part]
+                    targets = [split.targets[i] for i in micro_batch]
                     loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    with insisting(self.strict):
+                        loss.backward()  # type: ignore[no-untyped-call]
                     total += loss.detach()
         return total
 
@@ -283,10 +282,10 @@ class Run:
         if self.keep is not None and self.keep.problem is not None:
             line += f" (cannot be resumed later: {self.keep.problem})"
         self.progress(state.step, self.total, line)
-        for part, reason in encoder.slow_parts().items():
-            if part not in encoder.warned:
-                encoder.warned.add(part)
-                self.progress(state.step, self.total, ProgressNote(f"{part}: {reason}"))
+        for symptom, reason in encoder.slow_parts().items():
+            if symptom not in encoder.warned:
+                encoder.warned.add(symptom)
+                self.progress(state.step, self.total, ProgressNote(f"{symptom}: {reason}"))
 
     def _validate(self, step: int, losses: list[float]) -> bool:
         """Score validation, keep the best weights; True when patience is exhausted."""
@@ -366,7 +365,7 @@ class Run:
         """Everything that the next step depends on, and what the record tells of the steps before
         it.
         """
-        state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
+        state = {f.name: getattr(self.state, f.name) for f in fields(LoopState)}
         return {
             "state": {**state, "seconds": self._seconds()},
             "network": self.network.state_dict(),
@@ -383,16 +382,19 @@ class Run:
         for name, value in saved["state"].items():
             setattr(self.state, name, value)
         self.state.resumed += 1
-        if self.state.best_weights is not None:
-            self.state.best_weights = {
-                k: v.to(self.device) for k, v in self.state.best_weights.items()
-            }
+        best = self.state.best_weights or {}
+        for name, weights in best.items():
+            best[name] = weights.to(self.device)
         self.network.load_state_dict(saved["network"])
         if self.rows is not None:
             self.rows.pending = saved["rows"]
         optimizer.load_state_dict(saved["optimizer"])
         set_random_state(saved["random"], self.device)
-        self.network.encoder.paths.update(saved["paths"])
+        encoder = self.network.encoder
+        encoder.paths.update(saved["paths"])
+        # The kernel of the steps before it, whatever is faster now.
+        in_use = sorted(encoder.kernels, key=lambda kernel: kernel.name not in encoder.paths)
+        encoder.use_kernels(tuple(in_use))
         self.budget = saved["budget"]
         saved.clear()  # two copies of the weights, and two of the optimiser's moments
         self.progress(self.state.step, self.total, ProgressNote("resumed"))

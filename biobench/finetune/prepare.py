@@ -59,13 +59,20 @@ def _prepared(
     task = Task(spec, data, kind.head_outputs(spec, data.labels))
 
     def split(documents: Sequence[Document]) -> Split:
-        kept, units, encoded, owner = kind.cut(spec, documents, tokenizer, window)
-        windows: list[list[int]] = [[] for _ in kept]
-        for place, document in enumerate(owner):
-            windows[document].append(place)
-        targets = [kind.target(task, units[d], e) for d, e in zip(owner, encoded, strict=True)]
+        cut_documents, units, encoded, owners = kind.cut(spec, documents, tokenizer, window)
+        windows: list[list[int]] = [[] for _ in cut_documents]
+        targets = []
+        for number, (owner, of_window) in enumerate(zip(owners, encoded, strict=True)):
+            windows[owner].append(number)
+            targets.append(kind.target(task, units[owner], of_window))
         return Split(
-            kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs)
+            documents=cut_documents,
+            units=units,
+            encoded=encoded,
+            targets=targets,
+            lengths=[len(e) for e in encoded],
+            windows=windows,
+            outputs=len(task.outputs),
         )
 
     recipe = spec.training
@@ -83,15 +90,15 @@ def _windows(prepared: Prepared, tokenizer: PreTrainedTokenizerBase) -> Windows:
     the best answer.
     """
     test, window = prepared.test, prepared.windows.max_length
-    long = sum(test.encoded[places[0]].truncated for places in test.windows)
+    long = sum(test.encoded[windows[0]].truncated for windows in test.windows)
     strided = prepared.spec.protocol.long_documents == "stride"
-    shown = _shown_words(prepared) if prepared.kind.tagged and not strided else {}
+    words = _shown_words(prepared) if prepared.kind.tagged and not strided else {}
     lost, best = prepared.kind.ceiling(prepared, test, tokenizer, window)
     return Windows(
         max_length=window,
         truncated_documents=0 if strided else long,
         strided_documents=long if strided else 0,
-        shown_words=shown,
+        shown_words=words,
         lost_gold=lost,
         ceiling={} if best is None else prepared.score(test.documents, best).values,
     )
@@ -103,10 +110,10 @@ def _shown_words(prepared: Prepared) -> dict[str, int]:
     names = {document.id: document.id for document in test.documents}
     if prepared.spec.access == "agreement":
         names, _ = aliases(test.documents)
-    shown = {}
-    for document, (place,) in zip(test.documents, test.windows, strict=True):
-        window = test.encoded[place]
+    counts = {}
+    for document, (number,) in zip(test.documents, test.windows, strict=True):
+        window = test.encoded[number]
         if window.truncated:
             words = window.words.tolist()
-            shown[names[document.id]] = words[-1] + 1 if words else 0
-    return shown
+            counts[names[document.id]] = words[-1] + 1 if words else 0
+    return counts

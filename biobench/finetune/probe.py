@@ -200,9 +200,10 @@ def compare_texts(
                 hint="use --set probe.kind=linear",
             )
         for side in ("query", "text"):
-            texts = [
-                replace(d, text=getattr(d, side), query="", tokens=(), tags=()) for d in documents
-            ]
+            texts = []
+            for document in documents:
+                text = getattr(document, side)
+                texts.append(replace(document, text=text, query="", tokens=(), tags=()))
             encoded = encode_documents(texts, tokenizer, prepared.windows.max_length, words=False)
             halves[f"{name} {side}"] = Split(
                 documents=texts,
@@ -268,7 +269,11 @@ def _without_training(
         backoffs=tuple(features.backoffs),
     )
     predictions = decide(prepared, prepared.test, answers("test"), 0.5)
-    seconds = features.seconds + time.perf_counter() - began
     return Outcome(
-        predictions, record, 0.0, seconds, features.tokens, scores[prepared.spec.selection]
+        predictions,
+        record,
+        train_seconds=0.0,
+        evaluation_seconds=features.seconds + time.perf_counter() - began,
+        train_tokens=features.tokens,
+        best_score=scores[prepared.spec.selection],
     )

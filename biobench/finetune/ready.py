@@ -7,6 +7,7 @@ so that no padding enters. An encoder with `head.safetensors` runs as after its 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,7 +38,7 @@ from biobench.models.encoder import Attention
 from biobench.models.inputs import padded_inputs
 from biobench.models.loading import Checkpoint
 from biobench.models.stored_head import HEAD_FILE, StoredHead
-from biobench.models.weights import load_base
+from biobench.models.weights import classifier_of, load_base
 from biobench.schema.record import TrainingRecord
 from biobench.schema.training import Head
 
@@ -63,15 +64,16 @@ class LibraryNetwork(Network):
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """Logits in fp32, a row a visible word or window, a column a label of the checkpoint."""
-        by_length: dict[int, list[int]] = {}
+        by_length: dict[int, list[int]] = defaultdict(list)
         for index, window in enumerate(encoded):
-            by_length.setdefault(len(window), []).append(index)
+            by_length[len(window)].append(index)
         rows: dict[int, Tensor] = {}
         for members in by_length.values():
             logits = self._logits([encoded[index] for index in members])
             for index, of_window in zip(members, logits, strict=True):
-                first = to_device(encoded[index].first, self.device)
-                rows[index] = of_window[first] if self.words else of_window[None]
+                rows[index] = of_window[None]
+                if self.words:
+                    rows[index] = of_window[to_device(encoded[index].first, self.device)]
         return torch.cat([rows[index] for index in range(len(encoded))])
 
     def _logits(self, encoded: Sequence[Encoded]) -> Tensor:
@@ -102,25 +104,21 @@ def load_ready(
         network = _kept_network(checkpoint, head, head.options, prepared, device)
     if matched:
         # in tasks with tags, labels that stand for nothing say that a word is in no mention
-        rest = "O" if prepared.kind.tagged else None
-        of_labels = [matched.get(label, rest) for label in head.labels]
-        places = [
-            [place for place, output in enumerate(of_labels) if output == wanted]
-            for wanted in prepared.outputs
-        ]
+        outside = "O" if prepared.kind.tagged else None
+        columns: dict[str | None, list[int]] = defaultdict(list)
+        for number, label in enumerate(head.labels):
+            columns[matched.get(label, outside)].append(number)
+        of_outputs = [columns[output] for output in prepared.outputs]
         summed = not prepared.kind.thresholds
         network.register_forward_hook(
-            lambda network, encoded, logits: outputs_of(logits, places, summed=summed)
+            lambda network, encoded, logits: outputs_of(logits, of_outputs, summed=summed)
         )
     return network
 
 
 def _library_network(checkpoint: Checkpoint, head: StoredHead, device: torch.device) -> Network:
-    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
-
     words = head.kind == "token"
-    loader = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
-    model = load_base(checkpoint, torch.float32, classifier=loader)
+    model = load_base(checkpoint, torch.float32, classifier=classifier_of(words=words))
     return LibraryNetwork(model.to(device), words=words)  # type: ignore[arg-type]
 
 
@@ -210,15 +208,15 @@ def answer(
     )
 
 
-def outputs_of(logits: Tensor, places: Sequence[Sequence[int]], *, summed: bool) -> Tensor:
+def outputs_of(logits: Tensor, labels: Sequence[Sequence[int]], *, summed: bool) -> Tensor:
     """Logits of a task's outputs, (rows, outputs), from those of a head's labels, (rows, labels).
 
-    places: for each output the labels that stand for it. summed: the chances of these are added up
+    labels: for each output those that stand for it. summed: the chances of these are added up
     by the softmax that follows; else each label is decided by itself, and the highest stands. An
     output without a label has no chance at all.
     """
     columns = []
-    for members in places:
+    for members in labels:
         of_output = logits[:, list(members)]
         if not members:
             columns.append(torch.full_like(logits[:, 0], float("-inf")))

@@ -53,13 +53,8 @@ class Savepoint:
         command: float = 0.0,
         anew: bool = False,
     ) -> None:
-        self.path, self.device, self.every, self.command, self.anew = (
-            path,
-            device,
-            every,
-            command,
-            anew,
-        )
+        self.path, self.device, self.every = path, device, every
+        self.command, self.anew = command, anew
         self.seconds = 0.0
         """What writing has cost in this process."""
         self.problem: str | None = None
@@ -98,18 +93,21 @@ class Savepoint:
         except _UNREADABLE as error:
             self.refusal = f"the state on disk cannot be read: {_reason(error)}"
             return None
-        mine, threads = self._origin(), origin.pop("threads", None)
-        if origin != mine or (threads is not None and threads > _cores()):
-            other = [f"{name} {value}" for name, value in origin.items() if mine.get(name) != value]
-            self.refusal = (
-                f"the state on disk was made with {', '.join(other) or f'{threads} threads'}"
-            )
+        threads = origin.pop("threads", None)
+        differing = {}
+        for name, value in self._origin().items():
+            if origin.get(name) != value:
+                differing[name] = origin.get(name)
+        if threads is not None and threads > _cores():
+            differing["threads"] = threads
+        if differing:
+            made_with = ", ".join(f"{name} {value}" for name, value in differing.items())
+            self.refusal = f"the state on disk was made with {made_with}"
             return None
         assert isinstance(state, dict)
         if threads is not None:
-            torch.set_num_threads(
-                threads
-            )  # sums depend on their number; the caller restores its own
+            # Sums depend on their number; the caller restores its own.
+            torch.set_num_threads(threads)
         return state
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
@@ -148,13 +146,14 @@ class Savepoint:
             path.unlink(missing_ok=True)
 
     def _origin(self) -> dict[str, str | int]:
+        device = self.device.type
+        if device == "cuda":
+            device = torch.cuda.get_device_name(self.device)
         return {
             "format": _FORMAT,
             "torch": str(torch.__version__),
             "transformers": metadata.version("transformers"),
-            "device": torch.cuda.get_device_name(self.device)
-            if self.device.type == "cuda"
-            else self.device.type,
+            "device": device,
         }
 
 

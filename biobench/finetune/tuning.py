@@ -31,8 +31,9 @@ _UNREAD = Split((), (), (), (), (), ())
 def changed(spec: TaskSpec, factor: float) -> TaskSpec:
     """The spec with its rates multiplied."""
     recipe = spec.training
-    rates = {name: getattr(recipe, name) for name in ("learning_rate", "head_learning_rate")}
-    rates = {name: None if rate is None else rate * factor for name, rate in rates.items()}
+    rates = {"learning_rate": recipe.learning_rate * factor}
+    if recipe.head_learning_rate is not None:
+        rates["head_learning_rate"] = recipe.head_learning_rate * factor
     return spec.model_copy(update={"training": recipe.model_copy(update=rates)})
 
 
@@ -124,17 +125,17 @@ def tuned(
     for number in range(len(trials.done) + 1, count + 1):
         factor = grid[number - 1]
         blind = replace(prepared, spec=changed(prepared.spec, factor), test=_UNREAD)
-        part = None if keep is None else keep.part(f"trial-{number}")
+        of_trial = None if keep is None else keep.part(f"trial-{number}")
 
-        def tell(done: int, total: int, what: str, number: int = number) -> None:
-            text = f"trial {number}/{count}: {what}"
-            progress(done, total, ProgressNote(text) if isinstance(what, ProgressNote) else text)
+        def tell(done: int, total: int, stage: str, number: int = number) -> None:
+            text = f"trial {number}/{count}: {stage}"
+            progress(done, total, ProgressNote(text) if isinstance(stage, ProgressNote) else text)
 
-        trials.add(factor, blind.spec, finetune(loaded, blind, seed, precision, tell, part))
+        trials.add(factor, blind.spec, finetune(loaded, blind, seed, precision, tell, of_trial))
         if keep is not None and keep.due():
             keep.save(trials.saved_state)
-            if part is not None and keep.problem is None:
-                part.remove()
+            if of_trial is not None and keep.problem is None:
+                of_trial.remove()
     assert trials.record is not None
     began = time.perf_counter()
     seen = replace(prepared, spec=changed(prepared.spec, trials.factor))
@@ -148,13 +149,14 @@ def tuned(
         chances = probabilities(network, seen, seen.test, exact, record.micro_batch_tokens)
     predictions = decide(seen, seen.test, chances, trials.threshold)
     evaluation = trials.evaluation_seconds + time.perf_counter() - began
-    best = (trials.score, trials.threshold, network)
     return Outcome(
         predictions,
         record,
-        trials.train_seconds,
-        evaluation,
-        trials.tokens,
-        *best,
-        trials.earlier_seconds,
+        train_seconds=trials.train_seconds,
+        evaluation_seconds=evaluation,
+        train_tokens=trials.tokens,
+        best_score=trials.score,
+        threshold=trials.threshold,
+        network=network,
+        earlier_seconds=trials.earlier_seconds,
     )

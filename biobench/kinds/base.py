@@ -123,8 +123,8 @@ elsewhere.
 
 
 class Kind(Traits):
-    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and
-    `ceiling`.
+    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and,
+    where it is known, `ceiling`.
 
     A document is answered through windows of tokens (`Encoded`), which are merged in `predict`.
     """
@@ -252,8 +252,8 @@ class Kind(Traits):
         raise NotImplementedError
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """What the protocol keeps from every model in the test split."""
-        raise NotImplementedError
+        """What the protocol keeps from every model in the test split; by itself not known."""
+        return 0, None
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """A fresh head, (hidden (tokens, width), `models.heads.Units`) to logits; random weights
@@ -331,7 +331,9 @@ class Kind(Traits):
         values = {}
         for name in (metric.name for metric in self.metrics):
             shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
-            values[name] = math.fsum(reached / whole for reached, whole in shares) / len(shares)
+            values[name] = math.fsum(reached / reachable for reached, reachable in shares) / len(
+                shares
+            )
         return values
 
     def extra_scores(self, run: Answered) -> dict[str, float]:

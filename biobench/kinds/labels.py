@@ -5,7 +5,7 @@ a threshold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,22 +42,6 @@ class LabelKind(Kind):
 
     label_rules = True
 
-    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Where documents are cut, labels without a mention in the window are lost, if the corpus
-        has mentions.
-        """
-        cut = any(test.encoded[places[0]].truncated for places in test.windows)
-        if not cut or task.spec.protocol.long_documents == "stride":
-            return 0, None
-        lost, best = 0, []
-        shown = shown_labels(test.documents, tokenizer, window)
-        for document, labels in zip(test.documents, shown, strict=True):
-            if labels is None:
-                return 0, None
-            lost += len(document.labels) - len(labels)
-            best.append(Prediction(document=document.id, labels=labels))
-        return lost, best
-
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Pooling, dropout and a linear layer."""
         from biobench.models.heads import LinearHead
@@ -92,8 +76,38 @@ def labels_of(prediction: Prediction | None) -> set[str]:
 ACCURACY = Metric("accuracy", "accuracy", average="micro")
 
 
+def cross_entropy(logits: Tensor, outputs: Sequence[NDArray[Any]]) -> Tensor:
+    """Sum over rows. outputs: of each window the right one, or those of its words end to end."""
+    import torch
+
+    from biobench.core.machine import to_device
+
+    wanted = to_device(np.hstack(outputs), logits.device)
+    return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+
+
+class TextLabels(LabelKind):
+    """Labels that mentions in the text stand for, where the corpus has mentions."""
+
+    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
+        """Where documents are cut, labels without a mention in the window are lost, if the corpus
+        has mentions.
+        """
+        cut = any(test.encoded[windows[0]].truncated for windows in test.windows)
+        if not cut or task.spec.protocol.long_documents == "stride":
+            return 0, None
+        lost, best = 0, []
+        visible = shown_labels(test.documents, tokenizer, window)
+        for document, labels in zip(test.documents, visible, strict=True):
+            if labels is None:
+                return 0, None
+            lost += len(document.labels) - len(labels)
+            best.append(Prediction(document=document.id, labels=labels))
+        return lost, best
+
+
 @register
-class SingleLabel(LabelKind):
+class SingleLabel(TextLabels):
     """One label a document. A target is its place, 0-dimensional."""
 
     name = "single_label"
@@ -115,12 +129,7 @@ class SingleLabel(LabelKind):
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Cross-entropy."""
-        import torch
-
-        from biobench.core.machine import to_device
-
-        wanted = to_device(np.stack(targets), logits.device)
-        return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+        return cross_entropy(logits, targets)
 
     def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
         """As of any kind, with the sum 1."""
@@ -136,7 +145,7 @@ class SingleLabel(LabelKind):
 
 
 @register
-class MultiLabel(LabelKind):
+class MultiLabel(TextLabels):
     """Any number of labels a document. A target is the (own labels,) places."""
 
     name, single, thresholds = "multi_label", False, True
@@ -164,8 +173,8 @@ class MultiLabel(LabelKind):
             return None
         # A document in several windows counts once.
         positives = np.zeros(train.outputs, dtype=np.int64)
-        for places in train.windows:
-            positives[train.targets[places[0]]] += 1
+        for windows in train.windows:
+            positives[train.targets[windows[0]]] += 1
         return torch.from_numpy((len(train.windows) - positives) / np.maximum(positives, 1)).float()
 
     def loss(

@@ -11,15 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task, Windows, register
-from biobench.kinds.labels import LabelKind, labels_of
+from biobench.kinds.base import (
+    Answered,
+    Answers,
+    Targets,
+    Task,
+    Windows,
+    register,
+)
+from biobench.kinds.labels import LabelKind, cross_entropy, labels_of
 from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
 from biobench.schema.task import TaskSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedTokenizerBase as Tokenizer
 
 MOST_OPTIONS = 8
 """Options of a question at most: every set of right ones has an output of its own."""
@@ -58,9 +64,8 @@ class MultipleChoice(LabelKind):
         if not document.query.strip():
             return "question {} has no text", "fill it in, or remove the question", document.id
         if len(document.pieces) != len(labels):
-            what = f"{len(document.pieces)} options where the task has {len(labels)} labels"
             return (
-                what,
+                f"{len(document.pieces)} options where the task has {len(labels)} labels",
                 "`labels` names the options; a shorter question leaves its last ones empty",
                 None,
             )
@@ -101,24 +106,18 @@ class MultipleChoice(LabelKind):
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Cross-entropy over sets, or the mean of the options' binary ones."""
-        import torch
+        if spec.head.choice == "sets":
+            return cross_entropy(logits, targets)
+        from torch.nn.functional import binary_cross_entropy_with_logits
 
         from biobench.core.machine import to_device
 
         wanted = to_device(np.stack(targets), logits.device)
-        functional = torch.nn.functional
-        if spec.head.choice == "sets":
-            return functional.cross_entropy(logits, wanted, reduction="sum")
-        binary = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
-        return binary / logits.shape[1]
+        return binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / logits.shape[1]
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The outputs themselves: what they become depends on the spec."""
         return logits
-
-    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Not known: an option may be right whatever of it is read."""
-        return 0, None
 
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float

@@ -110,64 +110,63 @@ def _fitted(document: Document, pieces: tuple[Ids, Ids, Ids], taken: int) -> Ids
     """The document's ids: the last of those before the needle, the needle, the first of those after
     it. taken: tokens of the pair besides them.
     """
-    plan, (before, needle, after) = document.plan, pieces
+    plan, (head, needle, tail) = document.plan, pieces
     if plan is None or plan.fit == "words":
-        return before + needle + after
+        return head + needle + tail
     room = plan.length - taken - len(needle)
     to_left = round(plan.place * room)
-    if room < 0 or to_left > len(before) or room - to_left > len(after):
+    if room < 0 or to_left > len(head) or room - to_left > len(tail):
         raise ModelError(
-            f"document {{}} cannot be fitted to {plan.length} tokens ({len(before)} + "
-            f"{len(needle)} + {len(after)} are there)",
+            f"document {{}} cannot be fitted to {plan.length} tokens ({len(head)} + "
+            f"{len(needle)} + {len(tail)} are there)",
             value=document.id,
             hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
         )
-    return before[len(before) - to_left :] + needle + after[: room - to_left]
-
-
-def _pieces_of(parts: tuple[str, str, str], tokenizer: Any) -> tuple[Ids, Ids, Ids]:
-    """Each part of a text by itself; blank ones have no ids."""
-    before, needle, after = (ids_of(tokenizer, part) if part.strip() else [] for part in parts)
-    return before, needle, after
+    return head[len(head) - to_left :] + needle + tail[: room - to_left]
 
 
 def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Ids, Ids]]:
     """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives
     offsets.
     """
-    texts = [_parts(d) for d in documents]
+    texts = [_texts(d) for d in documents]
+    pieces: list[tuple[Ids, Ids, Ids]] = []
     if not tokenizer.is_fast:
-        return [_pieces_of(parts, tokenizer) for parts in texts]
+        for texts_of_one in texts:
+            head, needle, tail = (
+                ids_of(tokenizer, text) if text.strip() else [] for text in texts_of_one
+            )
+            pieces.append((head, needle, tail))
+        return pieces
     encoding = tokenizer(
-        ["".join(parts) for parts in texts],
+        ["".join(texts_of_one) for texts_of_one in texts],
         add_special_tokens=False,
         return_offsets_mapping=True,
         return_attention_mask=False,
         return_token_type_ids=False,
         verbose=False,
     )
-    pieces = []
-    for (before, needle, _), ids, offsets in zip(
-        texts, encoding["input_ids"], encoding["offset_mapping"], strict=True
-    ):
-        ends = np.asarray([end for _, end in offsets])
-        starts = np.asarray([start for start, _ in offsets])
+    rows = zip(texts, encoding["input_ids"], encoding["offset_mapping"], strict=True)
+    for (text_before, needle_text, _), ids, offsets in rows:
+        starts, ends = np.asarray(offsets).reshape(-1, 2).T
         # A token that reaches into the needle belongs to it; text keeps its order, so both are
         # sorted.
-        low = int(np.searchsorted(ends, len(before), side="right"))
-        high = int(np.searchsorted(starts, len(before) + len(needle), side="left"))
+        begin = len(text_before)
+        low = int(np.searchsorted(ends, begin, side="right"))
+        high = int(np.searchsorted(starts, begin + len(needle_text), side="left"))
         pieces.append((list(ids[:low]), list(ids[low:high]), list(ids[high:])))
     return pieces
 
 
-def _parts(document: Document) -> tuple[str, str, str]:
+def _texts(document: Document) -> tuple[str, str, str]:
+    """The text before, of and after the needle."""
     plan: NeedlePlan | None = document.plan
     if plan is None or (plan.fit == "words" and not plan.needle):
         return "", document.text, ""
     if plan.fit == "words":
-        before, needle, after = document.text.partition(plan.needle)
-        return before, needle, after
-    before = " ".join(plan.before)
-    after = " ".join(plan.after)
-    gap = " " if after and plan.needle else ""
-    return before + " " if before else "", plan.needle, gap + after
+        return document.text.partition(plan.needle)
+    head = "".join(f"{word} " for word in plan.before)
+    tail = " ".join(plan.after)
+    if tail and plan.needle:
+        tail = f" {tail}"
+    return head, plan.needle, tail

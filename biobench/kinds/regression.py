@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biobench.encode.tokens import Encoded
-from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task, Windows, register
+from biobench.kinds.base import Answered, Answers, Targets, Task, Windows, register
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import number_of
@@ -20,7 +20,6 @@ from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedTokenizerBase as Tokenizer
 
     from biobench.stats.correlation import Numbers
 
@@ -110,10 +109,6 @@ class Regression(LabelKind):
         """The output itself."""
         return logits
 
-    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Not known: a cut text has no number of its own."""
-        return 0, None
-
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
     ) -> Prediction:
@@ -132,10 +127,10 @@ class Regression(LabelKind):
         assert run.scale is not None
         low, high = run.scale
         missing = np.where(gold - low > high - gold, low, high)
-        predictions = [run.predictions.get(d.id) for d in run.gold]
-        numbers = np.array(
-            [m if p is None else number_of(p) for p, m in zip(predictions, missing, strict=True)]
-        )
+        numbers = missing
+        for row, document in enumerate(run.gold):
+            if document.id in run.predictions:
+                numbers[row] = number_of(run.predictions[document.id])
         return {
             "pearson": pearson(gold, numbers),
             "spearman": spearman(gold, numbers),

@@ -155,31 +155,20 @@ def touched(document: Document) -> Ints:
 
     A span that touches no unit (white space alone) has no row.
     """
-    starts = [s for s, _ in document.tokens]
-    ends = [e for _, e in document.tokens]
-    rows = []
-    for at, span in enumerate(document.spans):
-        first = int(np.searchsorted(ends, span.start, side="right"))
-        last = int(np.searchsorted(starts, span.end, side="left")) - 1
-        if first <= last:
-            rows.append((first, last, at))
-    return np.asarray(rows, dtype=np.int64).reshape(-1, 3)
+    units = np.asarray(document.tokens, dtype=np.int64).reshape(-1, 2)
+    bounds = [(span.start, span.end) for span in document.spans]
+    spans = np.asarray(bounds, dtype=np.int64).reshape(-1, 2)
+    begins = np.searchsorted(units[:, 1], spans[:, 0], side="right")
+    ends = np.searchsorted(units[:, 0], spans[:, 1], side="left") - 1
+    return np.stack([begins, ends, np.arange(len(spans))], axis=1)[begins <= ends]
 
 
 def visible(encoded: Encoded, spans: Ints) -> Ints:
     """The rows of `spans` (first, last, ...) whose units the window shows all, in places of the
     window's units.
     """
-    if len(encoded.words) == 0 or len(spans) == 0:
-        return spans[:0]
-    first = np.searchsorted(encoded.words, spans[:, 0])
-    last = np.searchsorted(encoded.words, spans[:, 1])
-    size = len(encoded.words)
-    inside = (first < size) & (last < size)
-    spans, first, last = spans[inside], first[inside], last[inside]
-    whole = (encoded.words[first] == spans[:, 0]) & (encoded.words[last] == spans[:, 1])
-    placed: Ints = spans[whole]
-    placed[:, 0], placed[:, 1] = first[whole], last[whole]
+    placed: Ints = spans[np.isin(spans[:, :2], encoded.words).all(axis=1)]
+    placed[:, :2] = np.searchsorted(encoded.words, placed[:, :2])
     return placed
 
 
@@ -198,8 +187,8 @@ def outermost(spans: Ints) -> Ints:
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
     ordered = np.lexsort((spans[:, 2], spans[:, 0], spans[:, 0] - spans[:, 1]))
-    apart = spans[_apart(spans, ordered)]
-    return apart[np.lexsort(apart.T[::-1])]
+    flat = spans[_apart(spans, ordered)]
+    return flat[np.lexsort(flat.T[::-1])]
 
 
 def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
@@ -217,15 +206,15 @@ def _apart(spans: NDArray[Any], ordered: Ints) -> list[int]:
     What was taken of a type lies apart, so it has one order and only neighbours need a look.
     """
     taken: list[int] = []
-    ends: dict[float, tuple[list[float], list[float]]] = {}
+    taken_ends: dict[float, tuple[list[float], list[float]]] = {}
     for at in ordered.tolist():
-        first, last, kind = spans[at, :3].tolist()
-        begins, lasts = ends.setdefault(kind, ([], []))
-        place = bisect_left(lasts, first)
-        if place < len(begins) and begins[place] <= last:
+        begin, end, kind = spans[at, :3].tolist()
+        begins, ends = taken_ends.setdefault(kind, ([], []))
+        position = bisect_left(ends, begin)
+        if position < len(begins) and begins[position] <= end:
             continue
-        begins.insert(place, first)
-        lasts.insert(place, last)
+        begins.insert(position, begin)
+        ends.insert(position, end)
         taken.append(at)
     return taken
 
@@ -237,10 +226,9 @@ def predict_spans(
     if filtered:
         answers = same_type_filter(answers)
     scores: dict[Span, float] = {}
-    for first, last, kind, score in answers.tolist():
-        span = Span(
-            document.tokens[int(first)][0], document.tokens[int(last)][1], outputs[int(kind)]
-        )
+    for begin, end, kind, score in answers.tolist():
+        start, stop = document.tokens[int(begin)][0], document.tokens[int(end)][1]
+        span = Span(start, stop, outputs[int(kind)])
         scores[span] = max(scores.get(span, 0.0), score)
     spans = sorted(scores)
     return Prediction(
@@ -259,12 +247,13 @@ def gold_answers(
     are outermost.
     """
     rows = span_targets(document, encoded, index)
-    expressible = set(map(tuple, outermost(rows).tolist())) if tagger else set()
-    seen = [row[1] - row[0] < longest or tuple(row) in expressible for row in rows.tolist()]
-    rows = rows[np.asarray(seen, dtype=bool)]
-    units = encoded.words
+    expressible = rows[:, 1] - rows[:, 0] < longest
+    if tagger:
+        expressible |= (rows[:, None] == outermost(rows)).all(axis=2).any(axis=1)
+    rows = rows[expressible]
     answers = np.ones((len(rows), 4), dtype=np.float64)
-    answers[:, 0], answers[:, 1], answers[:, 2] = units[rows[:, 0]], units[rows[:, 1]], rows[:, 2]
+    answers[:, :2] = encoded.words[rows[:, :2]]
+    answers[:, 2] = rows[:, 2]
     return answers
 
 
@@ -280,13 +269,14 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
     from biobench.core.machine import to_device
 
     wanted = torch.zeros_like(scores.logits)
-    begins = np.cumsum([0, *scores.counts[:-1]])
-    short = [_short(rows, scores.logits.shape[1]) for rows in targets]
-    shifted = [
-        rows + np.array([begin, begin, 0]) for rows, begin in zip(short, begins, strict=True)
-    ]
-    first, last, kind = to_device(np.ascontiguousarray(np.concatenate(shifted).T), wanted.device)
-    wanted.index_put_((first, last - first, kind), wanted.new_ones(()))
+    shifted = []
+    window_begins = np.cumsum([0, *scores.counts[:-1]])
+    for rows, window_begin in zip(targets, window_begins, strict=True):
+        in_band = rows[rows[:, 1] - rows[:, 0] < scores.logits.shape[1]]
+        in_band[:, :2] += window_begin
+        shifted.append(in_band)
+    begin, end, kind = to_device(np.ascontiguousarray(np.concatenate(shifted).T), wanted.device)
+    wanted.index_put_((begin, end - begin, kind), wanted.new_ones(()))
     cells = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
     total = (cells * scores.inside[..., None]).sum()
     if scores.tagger is None:
@@ -305,19 +295,11 @@ def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types:
     with_units = [spans for spans, count in zip(targets, counts, strict=True) if count > 0]
     tags = np.zeros((len(with_units), max(counts), types), dtype=np.int64)
     for row, spans in enumerate(with_units):
-        for first, last, kind in outermost(spans).tolist():
-            if first == last:
-                tags[row, first, kind] = UNIT
-                continue
-            tags[row, first + 1 : last, kind] = INSIDE
-            tags[row, first, kind], tags[row, last, kind] = BEGIN, LAST
+        for begin, end, kind in outermost(spans).tolist():
+            tags[row, begin : end + 1, kind] = INSIDE
+            tags[row, end, kind] = LAST
+            tags[row, begin, kind] = BEGIN if begin < end else UNIT
     return tags
-
-
-def _short(rows: NDArray[Any], longest: int) -> NDArray[Any]:
-    """The spans that the band holds."""
-    short: NDArray[Any] = rows[rows[:, 1] - rows[:, 0] < longest]
-    return short
 
 
 def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
@@ -338,9 +320,8 @@ def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedS
     for window, extra, count in zip(encoded, _longer(scores), scores.counts, strict=True):
         in_window = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
         start, length, kind = (rows[in_window] - [begin, 0, 0]).T
-        spans = np.stack([start, start + length, kind, values[in_window]], axis=1)
-        spans = spans.astype(np.float64)
-        spans = np.concatenate([spans, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
+        short = np.stack([start, start + length, kind, values[in_window]], axis=1)
+        spans = np.concatenate([short, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
         spans[:, :2] = window.words[spans[:, :2].astype(np.int64)]
         answers.append(spans)
         begin += count
@@ -363,10 +344,10 @@ def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
     chances: Tensor = crf.log_marginals(emissions, sums).exp()
     begins = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
     ends = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
-    for place, row in enumerate(rows):
-        for first, kind in np.argwhere(tags[place] == BEGIN).tolist():
-            last = first + int(np.argmax(tags[place, first:, kind] == LAST))
-            if last - first >= longest:
-                score = float(min(begins[place, first, kind], ends[place, last, kind]))
-                spans[row].append((first, last, kind, score))
+    for at, row in enumerate(rows):
+        for begin, kind in np.argwhere(tags[at] == BEGIN).tolist():
+            end = begin + int(np.argmax(tags[at, begin:, kind] == LAST))
+            if end - begin >= longest:
+                score = float(min(begins[at, begin, kind], ends[at, end, kind]))
+                spans[row].append((begin, end, kind, score))
     return spans

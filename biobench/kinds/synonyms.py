@@ -13,9 +13,7 @@ from biobench.encode.tokens import Encoded, Ints
 from biobench.kinds.base import (
     Answered,
     Answers,
-    Ceiling,
     Documents,
-    Split,
     Task,
     Windows,
     register,
@@ -28,7 +26,7 @@ from biobench.schema.task import TaskSpec
 from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase as Tokenizer
+    pass
 
 Concept = TypeVar("Concept", str, int)
 
@@ -77,37 +75,33 @@ class Synonyms(LabelKind):
 
     def arranged(self, documents: Mapping[str, Documents]) -> dict[str, list[Document]]:
         """Candidates in the place of the training documents, queries in that of the others."""
-        surfaces = {name: surfaces_of(part) for name, part in documents.items()}
-        known = surfaces["train"]
-        concepts = {concept for _, each, _ in known.values() for concept in each}
+        candidates = surfaces_of(documents["train"])
+        of_candidates = set().union(*(concepts for _, concepts, _ in candidates.values()))
         result: dict[str, list[Document]] = {}
-        for name, part in surfaces.items():
-            result[name] = []
-            for key, (text, each, origin) in part.items():
-                answers = tuple(sorted(each if name == "train" else each & concepts))
-                if answers and (name == "train" or key not in known):
-                    # surfaces of one concept are no independent questions; candidates are none at
-                    # all
-                    group = f"{name}/{key}" if name == "train" else f"{name}/{'+'.join(answers)}"
-                    result[name].append(
-                        Document(f"{name}/{key}", group, text, name, labels=answers, origin=origin)
-                    )
+        for split, of_split in documents.items():
+            result[split] = []
+            for key, (text, concepts, origin) in surfaces_of(of_split).items():
+                answers = tuple(sorted(concepts & of_candidates))
+                name = group = f"{split}/{key}"
+                if split != "train":
+                    if key in candidates or not answers:
+                        continue
+                    # surfaces of one concept are no independent questions
+                    group = f"{split}/{'+'.join(answers)}"
+                question = Document(name, group, text, split, labels=answers, origin=origin)
+                result[split].append(question)
         return result
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The concepts' places, in order."""
         return np.asarray(sorted(task.index[label] for label in document.labels), dtype=np.int64)
 
-    def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Not known: a cut surface may still be recognised."""
-        return 0, None
-
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
     ) -> Prediction:
         """The concepts that the answer, (concepts,) places, names in its order."""
         return Prediction(
-            document.id, labels=tuple(task.outputs[place] for place in answers[0].tolist())
+            document.id, labels=tuple(task.outputs[index] for index in answers[0].tolist())
         )
 
     def share(
@@ -117,8 +111,8 @@ class Synonyms(LabelKind):
         rank = None if prediction is None else rank_of(document, prediction)
         if metric == "mrr":
             return 0 if rank is None else _PARTS // rank, _PARTS
-        most = {"accuracy_at_1": 1, "accuracy_at_5": 5}.get(metric)
-        return None if most is None else (int(rank is not None and rank <= most), 1)
+        depth = {"accuracy_at_1": 1, "accuracy_at_5": 5}.get(metric)
+        return None if depth is None else (int(rank is not None and rank <= depth), 1)
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy_at_1, accuracy_at_5, mrr: means over queries. A query without a prediction
@@ -147,10 +141,10 @@ def surfaces_of(documents: Documents) -> dict[str, tuple[str, set[str], str]]:
 def rank_of(document: Document, prediction: Prediction) -> int | None:
     """Place (from 1) of the first right concept among the first `DEPTH`; None where none is
     there."""
-    places = (
-        rank for rank, label in enumerate(prediction.labels[:DEPTH], 1) if label in document.labels
-    )
-    return next(places, None)
+    for rank, label in enumerate(prediction.labels[:DEPTH], 1):
+        if label in document.labels:
+            return rank
+    return None
 
 
 def first_concepts(order: Iterable[int], concepts: Sequence[Iterable[Concept]]) -> list[Concept]:
@@ -158,8 +152,8 @@ def first_concepts(order: Iterable[int], concepts: Sequence[Iterable[Concept]]) 
     candidate.
     """
     result: dict[Concept, None] = {}
-    for place in order:
-        result.update(dict.fromkeys(concepts[place]))
+    for candidate in order:
+        result.update(dict.fromkeys(concepts[candidate]))
         if len(result) >= DEPTH:
             break
     return list(result)[:DEPTH]

@@ -9,7 +9,15 @@ import numpy as np
 
 from biobench.encode.merge import merge_words
 from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import Answers, SpanKind, Targets, Task, Windows, register
+from biobench.kinds.base import (
+    Answers,
+    SpanKind,
+    Targets,
+    Task,
+    Windows,
+    register,
+)
+from biobench.kinds.labels import cross_entropy
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import Mode, decode_tags
 from biobench.schema.task import TaskSpec
@@ -49,12 +57,7 @@ class TokenNer(SpanKind):
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Cross-entropy of each word's tag."""
-        import torch
-
-        from biobench.core.machine import to_device
-
-        wanted = to_device(np.concatenate(targets), logits.device)
-        return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+        return cross_entropy(logits, targets)
 
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
@@ -76,10 +79,12 @@ class TokenNer(SpanKind):
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """Gold tags of the words that some window shows."""
-        shown = {word for window in encoded for word in window.words.tolist()}
-        tags = tuple(tag if word in shown else "O" for word, tag in enumerate(document.tags))
+        tags = ["O"] * len(document.tokens)
+        for window in encoded:
+            for word in window.words.tolist():
+                tags[word] = document.tags[word]
         spans = tuple(span for span, _, _ in spans_of_tags(document, tags, task.decode))
-        return Prediction(document.id, spans, tags=tags)
+        return Prediction(document.id, spans, tags=tuple(tags))
 
 
 def tag_set(labels: Sequence[str]) -> list[str]:

@@ -26,9 +26,11 @@ from biobench.core.machine import to_device
 from biobench.models.grouped import (
     Gather,
     Spread,
+    band,
     dropped_attention,
     grouped_attention,
     in_blocks,
+    keys_of,
     local_attention,
     make_groups,
 )
@@ -58,6 +60,8 @@ class Layout:
     ) -> None:
         self.lengths, self.device, self.kernels, self.compiled = lengths, device, kernels, compiled
         self.paths: dict[str, str] = {}
+        self.drops = False
+        """Whether a plain layer asked for dropout on attention."""
         self._cache: dict[str, Any] = {}
 
     @cached_property
@@ -75,8 +79,8 @@ class Layout:
     def spread(self) -> Tensor:
         """(documents, longest): the token behind each place of one padded batch."""
         begins = (self._sizes.cumsum(0) - self._sizes)[:, None]
-        places = begins + torch.where(self._places, torch.arange(self._places.shape[1]), 0)
-        return self._free(to_device(places, self.device), 0, 1)
+        columns = begins + torch.where(self._places, torch.arange(self._places.shape[1]), 0)
+        return self._free(to_device(columns, self.device), 0, 1)
 
     @cached_property
     def gather(self) -> Tensor:
@@ -149,6 +153,8 @@ def _packed_attention(
     sliding_window counts the token itself: |i - j| < sliding_window is visible.
     """
     layout, heads = _current[-1], query.shape[1]
+    if not layout.compiled:
+        layout.drops |= dropout > 0.0
     if query.device.type in KERNEL_DEVICES:
         return _accelerated(layout, query, key, value, dropout, scaling, sliding_window), None
     key, value = (repeated(x, heads, 1) for x in (key, value))
@@ -195,10 +201,8 @@ def _accelerated(
     spread, (count, longest) = layout.spread.view(-1), layout.spread.shape
     key, value = (repeated(x, heads, 1) for x in (key, value))
     rows = (x.transpose(1, 2).reshape(tokens, heads * width) for x in (query, key, value))
-    q, k, v = (
-        Spread.apply(x, spread, layout.gather).view(count, longest, heads, width).transpose(1, 2)  # type: ignore[no-untyped-call]
-        for x in rows
-    )
+    padded = (Spread.apply(x, spread, layout.gather) for x in rows)  # type: ignore[no-untyped-call]
+    q, k, v = (x.view(count, longest, heads, width).transpose(1, 2) for x in padded)
     if window is not None and not layout.compiled and in_blocks(longest, window):
         out = local_attention(q, k, v, window, layout.real, scaling, dropout)
     else:
@@ -206,21 +210,19 @@ def _accelerated(
         out = scaled_dot_product_attention(
             q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout
         )
-    padded = out.transpose(1, 2).reshape(count * longest, heads * width)
-    whole: Tensor = Gather.apply(padded, layout.gather)  # type: ignore[no-untyped-call]
-    return whole.view(1, tokens, heads, width)
+    attended = out.transpose(1, 2).reshape(count * longest, heads * width)
+    rows_of_all: Tensor = Gather.apply(attended, layout.gather)  # type: ignore[no-untyped-call]
+    return rows_of_all.view(1, tokens, heads, width)
 
 
 def _visible(layout: Layout, window: int | None) -> Tensor | None:
     """(documents, 1, longest or 1, longest) bool: which keys a query sees, at least itself; None
     where it sees all.
     """
-    mask = None if layout.real is None else layout.real[:, None, None, :]
     if window is None:
-        return mask
-    at = torch.arange(layout.spread.shape[1], device=layout.spread.device)
-    far = (at[:, None] - at[None, :]).abs()
-    return far < window if mask is None else ((far < window) & mask) | (far == 0)
+        return keys_of(layout.real)
+    positions = torch.arange(layout.spread.shape[1], device=layout.spread.device)
+    return band(positions, positions, window, layout.real)
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -37,8 +37,8 @@ def turn(mask: Tensor) -> Tensor:
     """(sequences, words): the places that put the words of each sequence in reverse; padding stays
     where it is.
     """
-    places = torch.arange(mask.shape[1], device=mask.device)[None]
-    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
+    positions = torch.arange(mask.shape[1], device=mask.device)[None]
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
 
 
 class LinearCRF(nn.Module):
@@ -76,17 +76,17 @@ class LinearCRF(nn.Module):
         """The sums of both directions, in one scan: the backward one is the forward one of the
         turned sequences.
         """
-        moves, first, last = self._scores()
+        moves, first_scores, last_scores = self._scores()
         rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
         # The tags come first and the chains last, so that every step works on long rows.
         both = torch.stack([emissions, emissions[rows, turned]]).permute(2, 4, 0, 1, 3).contiguous()
         between = torch.stack([moves, moves.transpose(1, 2)]).permute(2, 3, 0, 1)[:, :, :, None]
-        steps = [both[0] + torch.stack([first, last]).permute(2, 0, 1)[:, :, None]]
+        steps = [both[0] + torch.stack([first_scores, last_scores]).permute(2, 0, 1)[:, :, None]]
         for emitted in both[1:]:
             steps.append(torch.logsumexp(steps[-1][:, None] + between, dim=0) + emitted)
         forward, backward = torch.stack(steps).permute(2, 3, 0, 4, 1)
         backward = backward[rows, turned]
-        return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first, dim=-1))
+        return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first_scores, dim=-1))
 
     def log_likelihood(
         self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums
@@ -98,7 +98,7 @@ class LinearCRF(nn.Module):
         The gradient of the log sum over all paths is the chance of each tag and move, so it needs
         no way back through the scan.
         """
-        moves, first, last = self._scores()
+        moves, first_scores, last_scores = self._scores()
         rows, groups = (torch.arange(n, device=tags.device) for n in (len(tags), tags.shape[2]))
         with torch.no_grad():
             # Masked before they are raised: what stands beyond the mask may be too large.
@@ -109,13 +109,18 @@ class LinearCRF(nn.Module):
             moved = pairs.masked_fill(beyond[:, 1:, ..., None], -torch.inf).exp().sum(1)
             ends = chance[rows, mask.sum(1) - 1]
         expected = (chance * emissions).sum((1, 3)) + (moved * moves).sum((2, 3))
-        expected = expected + (chance[:, 0] * first).sum(2) + (ends * last).sum(2)
+        expected = expected + (chance[:, 0] * first_scores).sum(2) + (ends * last_scores).sum(2)
         total = sums.total.detach() + (expected - expected.detach())
         real = mask[:, :, None]
         emitted = emissions.gather(3, tags[..., None])[..., 0]
         moved = moves[groups, tags[:, :-1], tags[:, 1:]]
         score = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
-        return score + first[groups, tags[:, 0]] + last[groups, tags[rows, mask.sum(1) - 1]] - total
+        return (
+            score
+            + first_scores[groups, tags[:, 0]]
+            + last_scores[groups, tags[rows, mask.sum(1) - 1]]
+            - total
+        )
 
     def log_marginals(self, emissions: Tensor, sums: PathSums) -> Tensor:
         """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond
@@ -126,16 +131,16 @@ class LinearCRF(nn.Module):
     @torch.no_grad()
     def viterbi(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """(sequences, words, groups) best tags; words beyond the mask are outside."""
-        moves, first, last = self._scores()
-        best = emissions[:, 0] + first
+        moves, first_scores, last_scores = self._scores()
+        best = emissions[:, 0] + first_scores
         came: list[Tensor] = []
         for at in range(1, emissions.shape[1]):
             step, source = (best[..., :, None] + moves).max(dim=-2)
             real = mask[:, at, None, None]
-            same = torch.arange(step.shape[-1], device=step.device).expand_as(source)
+            unmoved = torch.arange(step.shape[-1], device=step.device).expand_as(source)
             best = torch.where(real, step + emissions[:, at], best)
-            came.append(torch.where(real, source, same))
-        tag = (best + last).argmax(dim=-1)
+            came.append(torch.where(real, source, unmoved))
+        tag = (best + last_scores).argmax(dim=-1)
         tags = [tag]
         for source in reversed(came):
             tag = source.gather(-1, tag[..., None])[..., 0]

@@ -45,16 +45,16 @@ def signs(random: Tensor, rate: float) -> Tensor:
 class _Scaled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, random: Tensor, rate: float) -> Tensor:
-        kept = (
+        scaled_signs = (
             signs(random, rate).relu_().view(states.shape).to(states.dtype).mul_(threshold(rate)[1])
         )
-        ctx.save_for_backward(kept)
-        return states * kept
+        ctx.save_for_backward(scaled_signs)
+        return states * scaled_signs
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (kept,) = ctx.saved_tensors
-        return gradient * kept, None, None
+        (scaled_signs,) = ctx.saved_tensors
+        return gradient * scaled_signs, None, None
 
 
 class Dropout(nn.Dropout):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from biobench.core.files import temporary_folder
 from biobench.errors import StoreError
@@ -51,7 +50,8 @@ def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Pa
     with temporary_folder(folder) as aside:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            model = AutoModel.from_config(AutoConfig.from_pretrained(source))  # type: ignore[no-untyped-call]
+            config = AutoConfig.from_pretrained(source)
+            model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
         model.save_pretrained(aside)
         load_tokenizer(source).save_pretrained(aside)
     return folder
@@ -64,7 +64,7 @@ def _write(folder: Path) -> None:
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {piece: place for place, piece in enumerate((*_SPECIAL, *alphabet))}
+    vocabulary = {piece: number for number, piece in enumerate((*_SPECIAL, *alphabet))}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=_SPECIAL[1]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -73,22 +73,25 @@ def _write(folder: Path) -> None:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    names = dict(
-        zip(
-            ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"),
-            _SPECIAL,
-            strict=True,
-        )
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        model_max_length=_WINDOW,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
     )
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=_WINDOW, **names)  # type: ignore[no-untyped-call]
-    sizes: dict[str, Any] = {"vocab_size": len(vocabulary), "max_position_embeddings": _WINDOW}
-    sizes |= {
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-    }
+    config = BertConfig(
+        pad_token_id=0,
+        vocab_size=len(vocabulary),
+        max_position_embeddings=_WINDOW,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+    )
     with torch.random.fork_rng():
         torch.manual_seed(20250101)
-        BertModel(BertConfig(pad_token_id=0, **sizes)).save_pretrained(folder)
+        BertModel(config).save_pretrained(folder)
     fast.save_pretrained(folder)

@@ -61,15 +61,15 @@ class Groups:
         """Of each group (see `visible`). added: what to add to scores, 0 or minus infinity; else
         documents that are computed in blocks have none.
         """
-        if not added:
-            return [
-                None if in_blocks(g.length, window) else visible(g, window) for g in self.groups
-            ]
-        known = (visible(g, window) for g in self.groups)
-        return [
-            None if m is None else torch.zeros(m.shape).masked_fill_(~m, float("-inf"))
-            for m in known
-        ]
+        masks = []
+        for group in self.groups:
+            mask = visible(group, window)
+            if mask is not None and added:
+                mask = torch.zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+            elif in_blocks(group.length, window):
+                mask = None
+            masks.append(mask)
+        return masks
 
     def blocks(self, rows: Tensor) -> Tensor:
         """rows: (tokens x heads, width). All blocks end to end, (padded rows, width)."""
@@ -94,17 +94,17 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
         starts.append(starts[-1] + n)
     head = torch.arange(heads)
     groups, spread, begin = [], [], 0
-    for places in members:
-        longest = lengths[places[0]]
+    for indices in members:
+        longest = lengths[indices[0]]
         at = torch.arange(longest)
-        sizes = torch.tensor([lengths[i] for i in places])
+        sizes = torch.tensor([lengths[i] for i in indices])
         real = at[None, :] < sizes[:, None]
-        token = torch.tensor([starts[i] for i in places])[:, None] + torch.where(
+        token = torch.tensor([starts[i] for i in indices])[:, None] + torch.where(
             real, at[None, :], 0
         )
         spread.append((token[:, None, :] * heads + head[None, :, None]).reshape(-1))
-        groups.append(Group(begin, len(places), longest, None if bool(real.all()) else real))
-        begin += len(places) * heads * longest
+        groups.append(Group(begin, len(indices), longest, None if bool(real.all()) else real))
+        begin += len(indices) * heads * longest
     rows = torch.cat(spread)
     # Backwards, so that of all padded rows that show one token the real one, its first, is the last
     # written.
@@ -119,17 +119,30 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
 
 
 def visible(group: Group, window: int | None) -> Tensor | None:
-    """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees all.
-
-    window counts the token itself: |i - j| < window is visible. A padded query sees at least
-    itself.
-    """
-    mask = None if group.real is None else group.real[:, None, None, :]
+    """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees
+    all."""
     if window is not None and group.length > window:
-        at = torch.arange(group.length)
-        band = ((at[:, None] - at[None, :]).abs() < window)[None, None]
-        mask = band if mask is None else (band & mask) | (at[:, None] == at[None, :])[None, None]
-    return mask
+        positions = torch.arange(group.length)
+        return band(positions, positions, window, group.real)
+    return keys_of(group.real)
+
+
+def keys_of(real: Tensor | None) -> Tensor | None:
+    """The mask (documents, 1, 1, keys) of keys (documents, keys) that are no padding."""
+    return real if real is None else real[:, None, None, :]
+
+
+def band(queries: Tensor, keys: Tensor, window: int, real: Tensor | None) -> Tensor:
+    """(documents or 1, 1, queries, keys) bool: which keys the queries at these positions see.
+
+    window counts the token itself: |i - j| < window is visible. real: (documents, keys) bool, None
+    where no document is padded; a padded query sees at least itself.
+    """
+    distance = (queries[:, None] - keys).abs()
+    near = distance < window
+    if real is None:
+        return near[None, None]
+    return (near & real[:, None, None, :]) | (distance == 0)
 
 
 class Spread(torch.autograd.Function):
@@ -205,9 +218,8 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
-        saved = (
-            ctx.saved_tensors
-        )  # read once: where layers are computed anew it can be unpacked only once
+        # Read once: where layers are computed anew it can be unpacked only once.
+        saved = ctx.saved_tensors
         padded, signed = saved[:3], saved[3:]
         gradients = groups.blocks(gradient)
         changes = [torch.empty_like(x) for x in padded]
@@ -228,8 +240,8 @@ class _Attention(torch.autograd.Function):
             )
             value = torch.bmm(chances.relu().mul_(ctx.scale).transpose(1, 2), block)
             results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
-            for whole, part in zip(changes, results, strict=True):
-                groups.block(whole, group).copy_(part)
+            for change, of_group in zip(changes, results, strict=True):
+                groups.block(change, group).copy_(of_group)
         dq, dk, dv = (x.index_select(0, groups.gather) for x in changes)
         return dq, dk, dv, None, None, None, None
 
@@ -264,7 +276,9 @@ def dropped_attention(
     rows = _rows(query, key, value)
     scale = width**-0.5 if scaling is None else scaling
     with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
-        out: Tensor = _Attention.apply(*rows, groups, masks, scale, dropout)  # type: ignore[no-untyped-call]
+        out: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
+            *rows, groups, masks, scale, dropout
+        )
     return out.view(1, tokens, heads, width)
 
 
@@ -286,21 +300,25 @@ def grouped_attention(
     blocks.
     """
     heads, tokens, width = query.shape[1:]
-    q, k, v = (Spread.apply(x, groups.spread, groups.gather) for x in _rows(query, key, value))  # type: ignore[no-untyped-call]
-    parts = []
+    padded = [
+        Spread.apply(rows, groups.spread, groups.gather)  # type: ignore[no-untyped-call]
+        for rows in _rows(query, key, value)
+    ]
+    blocks = []
     for group, mask in zip(groups.groups, masks, strict=True):
-        one, two, three = (
-            groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v)
+        q, k, v = (
+            groups.block(rows, group).view(group.count, heads, group.length, width)
+            for rows in padded
         )
         if window is not None and in_blocks(group.length, window):
-            out = local_attention(one, two, three, window, group.real, scaling, dropout)
+            out = local_attention(q, k, v, window, group.real, scaling, dropout)
         else:
             out = scaled_dot_product_attention(
-                one, two, three, attn_mask=mask, scale=scaling, dropout_p=dropout
+                q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout
             )
-        parts.append(out.reshape(-1, width))
-    whole: Tensor = Gather.apply(torch.cat(parts), groups.gather)  # type: ignore[no-untyped-call]
-    return whole.view(1, tokens, heads, width)
+        blocks.append(out.reshape(-1, width))
+    packed_rows: Tensor = Gather.apply(torch.cat(blocks), groups.gather)  # type: ignore[no-untyped-call]
+    return packed_rows.view(1, tokens, heads, width)
 
 
 def in_blocks(length: int, window: int | None) -> bool:
@@ -325,23 +343,21 @@ def local_attention(
     """
     length, reach = query.shape[2], window - 1
     size = _block(window)
-    parts = []
+    positions = torch.arange(length, device=query.device)
+    blocks = []
     for begin in range(0, length, size):
         end = min(begin + size, length)
         low, high = max(0, begin - reach), min(length, end + reach)
-        places = torch.arange(begin, end, device=query.device)[:, None]
-        columns = torch.arange(low, high, device=query.device)[None, :]
-        mask = ((places - columns).abs() < window)[None, None]
-        if real is not None:
-            mask = (mask & real[:, None, None, low:high]) | (places == columns)[None, None]
+        real_keys = None if real is None else real[:, low:high]
+        mask = band(positions[begin:end], positions[low:high], window, real_keys)
         keys, values = key[:, :, low:high], value[:, :, low:high]
         rows = query[:, :, begin:end]
-        parts.append(
+        blocks.append(
             scaled_dot_product_attention(
                 rows, keys, values, attn_mask=mask, scale=scaling, dropout_p=dropout
             )
         )
-    return torch.cat(parts, 2)
+    return torch.cat(blocks, 2)
 
 
 def _block(window: int) -> int:

@@ -67,11 +67,12 @@ class LinearHead(nn.Module):
         """Logits: (words or sequences, outputs) in fp32."""
         if self.pooling is not None:
             counts = torch.tensor(units.lengths)
-            first, stop = (
+            begins, stop = (
                 to_device(at, hidden.device) for at in (counts.cumsum(0) - counts, counts.cumsum(0))
             )
-            units = Units(first, stop, (), tokens=len(hidden))
-        return self.linear(self.dropout(pool(hidden, units, self.pooling or "first"))).float()  # type: ignore[no-any-return]
+            units = Units(begins, stop, (), tokens=len(hidden))
+        states = self.dropout(pool(hidden, units, self.pooling or "first"))
+        return self.linear(states).float()  # type: ignore[no-any-return]
 
 
 class ProbeHead(nn.Module):
@@ -101,9 +102,9 @@ class ProbeHead(nn.Module):
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""
         pairs = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
-        parts = (part[present].double() for part, present in pairs)
+        real_states = (states_chunk[present].double() for states_chunk, present in pairs)
         mean, square = (
-            torch.stack([torch.stack([p.sum(0), p.square().sum(0)]) for p in parts]).sum(0)
+            torch.stack([torch.stack([p.sum(0), p.square().sum(0)]) for p in real_states]).sum(0)
             / real.sum()
         )
         self.mean.copy_(mean)

@@ -34,12 +34,25 @@ def packed_inputs(
     return inputs
 
 
+def token_types(sequences: Sequence[Ints], types: Sequence[Ints], kinds: int) -> list[Ints] | None:
+    """One type a token, 0 where a sequence has none; None where all are 0 or a model of so many
+    kinds cannot read them.
+    """
+    largest = max((int(t.max()) for t in types if len(t)), default=0)
+    if not 0 < largest < kinds:
+        return None
+    filled = []
+    for sequence, of_sequence in zip(sequences, types, strict=True):
+        filled.append(of_sequence if len(of_sequence) else np.zeros_like(sequence))
+    return filled
+
+
 def filling(tokens: int, longest: int, pad_id: int) -> list[Ints]:
     """Documents of padding, none longer than `longest`, that fill a batch up to its bucket; one at
     least.
     """
-    left = next(size for size in BUCKETS if size > tokens) - tokens
-    return [np.full(min(longest, left - at), pad_id) for at in range(0, left, longest)]
+    missing = next(size for size in BUCKETS if size > tokens) - tokens
+    return [np.full(min(longest, missing - at), pad_id) for at in range(0, missing, longest)]
 
 
 def padded_inputs(

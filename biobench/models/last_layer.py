@@ -46,13 +46,19 @@ class LastLayer:
             tokens = inputs[0].shape[1]
             for dropout in self.dropouts:
                 dropout.drawn = rows, tokens
-            return tuple(Gather.apply(x[0], rows)[None] for x in inputs)  # type: ignore[no-untyped-call]
+            return tuple(
+                Gather.apply(states[0], rows)[None]  # type: ignore[no-untyped-call]
+                for states in inputs
+            )
 
         def spread(_: nn.Module, __: Any, states: Tensor) -> Tensor:
             return states.new_zeros(1, tokens, states.shape[-1]).index_copy(1, rows, states)
 
-        rest = self.layer.get_submodule(AFTER_ATTENTION)
-        hooks = [rest.register_forward_pre_hook(choose), self.layer.register_forward_hook(spread)]
+        after_attention = self.layer.get_submodule(AFTER_ATTENTION)
+        hooks = [
+            after_attention.register_forward_pre_hook(choose),
+            self.layer.register_forward_hook(spread),
+        ]
         try:
             yield
         finally:
@@ -68,5 +74,5 @@ def find_last_layer(model: nn.Module) -> LastLayer | None:
     if not lists:
         return None
     layer = max(lists, key=len)[-1]
-    parts = {name for name, _ in layer.named_modules()}
-    return LastLayer(layer) if AFTER_ATTENTION in parts else None
+    names = {name for name, _ in layer.named_modules()}
+    return LastLayer(layer) if AFTER_ATTENTION in names else None

@@ -202,9 +202,8 @@ def find_checkpoint(
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except (
-        Exception
-    ) as error:  # what the library (or the model's own code) raises has no common class
+    # Not narrower: what the library, or the model's own code, raises has no common class.
+    except Exception as error:
         hint = (
             "the folder must hold a config that AutoConfig knows; --trust-remote-code allows "
             "the model's own code"
@@ -224,27 +223,24 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
     """
     code = checkpoint.trust_remote_code
     try:
-        same = checkpoint.stamp == stamp(checkpoint.folder, code=code)
-        same = same or content_hash(checkpoint.folder, code=code) == checkpoint.hash
+        unchanged = checkpoint.stamp == stamp(checkpoint.folder, code=code)
+        unchanged = unchanged or content_hash(checkpoint.folder, code=code) == checkpoint.hash
     except (OSError, ModelError):
-        same = False
-    if not same:
-        what = (
+        unchanged = False
+    if not unchanged:
+        message = (
             "the model's files changed after this command had begun, so its runs would be of "
             "two models"
         )
         hint = "repeat the command; no other program may write to the checkpoint's folder"
-        raise ModelError(what, hint=hint, file=checkpoint.folder)
+        raise ModelError(message, hint=hint, file=checkpoint.folder)
 
 
 def _class_name(name: Any) -> str | None:
     """The first of a config's texts where it can be a class's name; a config may hold anything."""
-    first = name[0] if isinstance(name, (list, tuple)) and name else None
-    return (
-        first
-        if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII)
-        else None
-    )
+    text = name[0] if isinstance(name, (list, tuple)) and name else None
+    is_name = isinstance(text, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", text, re.ASCII)
+    return text if is_name else None
 
 
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
@@ -269,8 +265,8 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
         if not any(folder.glob("*.safetensors")):
             get(revision=folder.name, allow_patterns=["*.json", "*.txt", "*.bin"])
     except client_errors() as error:
-        what, hint = explain(error, name, "model", revision or "main")
-        raise ModelError(f"model '{model}' could not be fetched: {what}", hint=hint) from error
+        message, hint = explain(error, name, "model", revision or "main")
+        raise ModelError(f"model '{model}' could not be fetched: {message}", hint=hint) from error
     return folder, name, folder.name
 
 
@@ -304,11 +300,11 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     tokenizer = _read_tokenizer(checkpoint.folder, checkpoint.hash, code).tokenizer
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
-        what = (
+        message = (
             f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
         )
         raise ModelError(
-            what,
+            message,
             hint="tokenizer and weights come from different checkpoints",
             file=checkpoint.folder,
         )

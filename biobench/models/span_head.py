@@ -106,9 +106,11 @@ class SpanHead(nn.Module):
         self.options, self.pooling, self.types = options, pooling, types
         self.dropout = nn.Dropout(dropout)
         if options.variant != "biaffine":
-            same = width == options.width
+            as_wide = width == options.width
             self.project = (
-                nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+                nn.Identity()
+                if as_wide
+                else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             )
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
@@ -157,19 +159,19 @@ class SpanHead(nn.Module):
         return scores
 
 
-def _padded(rows: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
+def _padded(rows: Tensor, positions: Tensor, shape: torch.Size) -> Tensor:
     """rows: (units, width) -> (sequences, words, width), 0 between; places: of each unit in
     sequences x words.
     """
     empty = rows.new_zeros(shape.numel(), rows.shape[1])
-    return empty.index_copy(0, places, rows).view(*shape, -1)
+    return empty.index_copy(0, positions, rows).view(*shape, -1)
 
 
 def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:
     """(units, longest): whether a span of 1..longest units from each unit ends in its sequence."""
-    left = [n - at for n in counts for at in range(n)]
+    units_left = [n - at for n in counts for at in range(n)]
     return to_device(
-        torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None], device
+        torch.arange(longest)[None] < torch.tensor(units_left, dtype=torch.long)[:, None], device
     )
 
 
@@ -188,9 +190,9 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     reach = _BLOCK + longest - 1
     begin = nn.functional.pad(begin, (0, 0, 0, 0, 0, blocks * _BLOCK - count))
     end = nn.functional.pad(end, (0, 0, 0, 0, 0, blocks * _BLOCK + longest - 1 - count))
-    left = begin.view(blocks, _BLOCK, columns, -1).transpose(1, 2)
-    right = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
-    product = left @ right  # (blocks, columns, _BLOCK, reach)
+    begin_blocks = begin.view(blocks, _BLOCK, columns, -1).transpose(1, 2)
+    end_blocks = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
+    product = begin_blocks @ end_blocks  # (blocks, columns, _BLOCK, reach)
     at = (
         torch.arange(_BLOCK, device=begin.device)[:, None]
         + torch.arange(longest, device=begin.device)[None]
@@ -211,17 +213,17 @@ def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
     # In double: the sum runs over all sequences, and a short span is a small difference of it.
     sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
     count = len(begin)
-    last = (
+    ends = (
         torch.arange(count, device=begin.device)[:, None]
         + torch.arange(inside.shape[1], device=begin.device)[None]
     )
-    last = torch.where(inside, last, 0)
-    whole = (sums[last + 1] - sums[:count, None]).float()
-    least = torch.minimum(torch.minimum(whole, begin[:, None]), end[last])
+    ends = torch.where(inside, ends, 0)
+    unbroken = (sums[ends + 1] - sums[:count, None]).float()
+    least = torch.minimum(torch.minimum(unbroken, begin[:, None]), end[ends])
     return torch.where(inside[..., None], least, 0.0).clamp(max=0.0)
 
 
 def _logit(chance: Tensor) -> Tensor:
     """Log probabilities as logits, between -10 and 10."""
-    other = torch.log(-torch.expm1(chance.clamp(max=-1e-6)))
-    return (chance - other).clamp(-10.0, 10.0)
+    complement = torch.log(-torch.expm1(chance.clamp(max=-1e-6)))
+    return (chance - complement).clamp(-10.0, 10.0)

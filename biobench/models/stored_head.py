@@ -89,9 +89,9 @@ def _find(spellings: Iterable[str], outputs: Sequence[str]) -> str | None:
     for spelling in spellings:
         if spelling in outputs:
             return spelling
-        alike = [name for name in outputs if name.casefold() == spelling.casefold()]
-        if len(alike) == 1:
-            return alike[0]
+        same_letters = [name for name in outputs if name.casefold() == spelling.casefold()]
+        if len(same_letters) == 1:
+            return same_letters[0]
     return None
 
 
@@ -110,7 +110,7 @@ def stored_head(checkpoint: Checkpoint) -> StoredHead:
         )
     problem = getattr(config, "problem_type", None)
     several = None if problem is None else problem == "multi_label_classification"
-    labels = tuple(str(config.id2label[place]) for place in sorted(config.id2label))
+    labels = tuple(str(config.id2label[index]) for index in sorted(config.id2label))
     return StoredHead(kind, labels, several=several)
 
 

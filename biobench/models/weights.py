@@ -5,6 +5,7 @@ before.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from biobench.errors import ModelError
 from biobench.models.loading import Checkpoint
 
 _LOADS = "the folder must load with AutoModel.from_pretrained"
+_OTHER_CONFIG = "config and weights come from different checkpoints"
 _MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
 
 
@@ -32,66 +34,89 @@ def load_base(
     Raises ModelError; also where the files lack weights of the encoder, which the library would
     draw at random.
     """
-    folder, architectures = (
-        checkpoint.folder,
-        getattr(checkpoint.config, "architectures", None) or [""],
-    )
-    alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
-    loader: Any = classifier or (AutoModelForTextEncoding if alone else AutoModel)
+    architectures = getattr(checkpoint.config, "architectures", None) or [""]
+    is_encoder_half = architectures[0].endswith("EncoderModel")  # of T5 and its kind
+    loader: Any = AutoModelForTextEncoding if is_encoder_half else AutoModel
+    if classifier is not None:
+        loader = classifier
     if checkpoint.shapes and not checkpoint.trust_remote_code:
         _check_shapes(checkpoint, loader)
-    try:
-        options: dict[str, Any] = {
-            "ignore_mismatched_sizes": True,
-            "output_loading_info": True,
-            "use_safetensors": only_safetensors(folder, checkpoint.id),
-        }
-        if checkpoint.saved_attention is not None:
-            options["config"] = copy.deepcopy(checkpoint.config)
-        code = checkpoint.trust_remote_code
-        model, report = loader.from_pretrained(
-            folder, dtype=dtype, trust_remote_code=code, **options
-        )
-    except (
-        Exception
-    ) as error:  # safetensors, pickle and the model's own code have errors of their own
-        if is_out_of_memory(error):
-            raise ModelError(
-                "memory does not suffice to load the weights", hint=_MORE_MEMORY, file=folder
-            ) from error
-        broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
-        hint = "copy or download it again, or save the model again" if broken else _LOADS
-        what = f"the weights cannot be loaded: {first_line(error)}"
-        raise ModelError(what, hint=hint, file=broken or folder) from error
+    model, report = _read_weights(checkpoint, loader, dtype)
     _answer_plainly(model.config)
-    for name, weights, config in sorted(report["mismatched_keys"]):
-        raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
-    for name, weights in model.named_parameters():
-        if not bool(weights.isfinite().all()):
-            hint = "the checkpoint diverged or is damaged; take an earlier one"
-            raise ModelError(
-                f"the weights '{name}' hold NaN or infinite numbers", hint=hint, file=folder
-            )
-    if getattr(model.config, "is_encoder_decoder", False) and not alone:
+    _check_weights(checkpoint, model, report)
+    if getattr(model.config, "is_encoder_decoder", False) and not is_encoder_half:
         raise ModelError(
             "an encoder-decoder model is not an encoder", hint="give an encoder checkpoint"
         )
-    # Masked-LM checkpoints have no pooler, and nothing here reads one.
+    _check_complete(checkpoint, report)
+    restore_buffers(model, checkpoint.folder)
+    return model
+
+
+def _read_weights(
+    checkpoint: Checkpoint, loader: Any, dtype: torch.dtype
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The library's model, and its report on names and shapes of the weights. Raises ModelError."""
+    folder = checkpoint.folder
+    options: dict[str, Any] = {
+        "ignore_mismatched_sizes": True,
+        "output_loading_info": True,
+        "use_safetensors": only_safetensors(folder, checkpoint.id),
+        "trust_remote_code": checkpoint.trust_remote_code,
+    }
+    if checkpoint.saved_attention is not None:
+        options["config"] = copy.deepcopy(checkpoint.config)
+    try:
+        model, report = loader.from_pretrained(folder, dtype=dtype, **options)
+    # Not narrower: safetensors, pickle and the model's own code have errors of their own.
+    except Exception as error:
+        if is_out_of_memory(error):
+            message = "memory does not suffice to load the weights"
+            raise ModelError(message, hint=_MORE_MEMORY, file=folder) from error
+        broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
+        hint = "copy or download it again, or save the model again" if broken else _LOADS
+        message = f"the weights cannot be loaded: {first_line(error)}"
+        raise ModelError(message, hint=hint, file=broken or folder) from error
+    return model, report
+
+
+def _check_weights(
+    checkpoint: Checkpoint, model: PreTrainedModel, report: Mapping[str, Any]
+) -> None:
+    """Weights have the config's shapes and are finite. Raises ModelError."""
+    for name, weights, config in sorted(report["mismatched_keys"]):
+        raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
+    for name, values in model.named_parameters():
+        if not bool(values.isfinite().all()):
+            raise ModelError(
+                f"the weights '{name}' hold NaN or infinite numbers",
+                hint="the checkpoint diverged or is damaged; take an earlier one",
+                file=checkpoint.folder,
+            )
+
+
+def _check_complete(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
+    """Only a pooler is missing: masked-LM checkpoints have none, and nothing here reads one."""
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
-    if missing:
-        stray = sorted(report["unexpected_keys"])
-        detail = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
-        what = (
-            f"the files lack {len(missing)} of the encoder's weights, such as "
-            f"'{missing[0]}'{detail}"
-        )
-        hint = (
-            "save the model again with save_pretrained, without wrappers that change the "
-            "weights' names"
-        )
-        raise ModelError(what, hint=hint, file=folder)
-    restore_buffers(model, folder)
-    return model  # type: ignore[no-any-return]
+    if not missing:
+        return
+    message = f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'"
+    stray = sorted(report["unexpected_keys"])
+    if stray:
+        message += f"; they hold '{stray[0]}', which the model does not know"
+    raise ModelError(
+        message,
+        hint="save the model again with save_pretrained, without wrappers that change the "
+        "weights' names",
+        file=checkpoint.folder,
+    )
+
+
+def classifier_of(*, words: bool) -> Any:
+    """The library's class of models that classify words, or texts."""
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    return AutoModelForTokenClassification if words else AutoModelForSequenceClassification
 
 
 def _answer_plainly(config: Any) -> None:
@@ -114,10 +139,10 @@ def restore_buffers(model: PreTrainedModel, folder: Path) -> None:
     loose = {name: value for name, value in model.named_buffers() if name not in stored}
     if not loose:
         return
-    first, second = (_fresh_buffers(model, folder, seed) for seed in (0, 1))
+    fresh, again = (_fresh_buffers(model, folder, seed) for seed in (0, 1))
     for name, value in loose.items():
-        fresh = first.get(name)
-        if fresh is None or fresh.shape != value.shape or not _same(fresh, second[name]):
+        built = fresh.get(name)
+        if built is None or built.shape != value.shape or not _same(built, again[name]):
             raise ModelError(
                 f"the buffer '{name}' is in no file, and the model's own code does not say its "
                 f"value",
@@ -125,7 +150,7 @@ def restore_buffers(model: PreTrainedModel, folder: Path) -> None:
                 "_init_weights",
                 file=folder,
             )
-        value.data = fresh.to(value.device, value.dtype)
+        value.data = built.to(value.device, value.dtype)
 
 
 def _fresh_buffers(model: PreTrainedModel, folder: Path, seed: int) -> dict[str, torch.Tensor]:
@@ -140,9 +165,9 @@ def _fresh_buffers(model: PreTrainedModel, folder: Path, seed: int) -> dict[str,
     return dict(built.named_buffers())
 
 
-def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
+def _same(buffer: torch.Tensor, again: torch.Tensor) -> bool:
     """Whether both hold the same, NaN included."""
-    return torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
+    return torch.allclose(buffer, again, rtol=0, atol=0, equal_nan=True)
 
 
 def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
@@ -155,40 +180,31 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
     """
     config, shapes, file = checkpoint.config, checkpoint.shapes, checkpoint.folder / "config.json"
     layers = getattr(config, "num_hidden_layers", None)
-    if (
-        isinstance(layers, int) and layers > len(shapes) and config.model_type != "albert"
-    ):  # which shares them
-        hint = "config and weights come from different checkpoints"
-        raise ModelError(
-            f"the config says {layers} layers, the files hold {len(shapes)} weights",
-            hint=hint,
-            file=file,
-        )
+    shares_layers = config.model_type == "albert"
+    if isinstance(layers, int) and layers > len(shapes) and not shares_layers:
+        message = f"the config says {layers} layers, the files hold {len(shapes)} weights"
+        raise ModelError(message, hint=_OTHER_CONFIG, file=file)
     try:
         with torch.device("meta"):
             model = loader.from_config(copy.deepcopy(config))
     except Exception as error:  # as where the weights are loaded
-        what = f"no encoder can be built from the config: {first_line(error)}"
-        raise ModelError(what, hint=_LOADS, file=file) from error
+        message = f"no encoder can be built from the config: {first_line(error)}"
+        raise ModelError(message, hint=_LOADS, file=file) from error
+    needed = 0
     for name, parameter in model.named_parameters():
         shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
         if shape is not None and shape != tuple(parameter.shape):
             raise _other_shape(checkpoint, name, shape, tuple(parameter.shape))
-    needed, free = (
-        4 * sum(p.numel() for p in model.parameters()),
-        free_memory_bytes(torch.device("cpu")),
-    )
+        needed += 4 * parameter.numel()
+    free = free_memory_bytes(torch.device("cpu"))
     if free is not None and needed > free:
-        what = (
-            f"the encoder needs {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
-        )
-        raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)
+        gibibytes = f"{needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
+        message = f"the encoder needs {gibibytes}"
+        raise ModelError(message, hint=_MORE_MEMORY, file=checkpoint.folder)
 
 
 def _other_shape(
     checkpoint: Checkpoint, name: str, weights: tuple[int, ...], config: tuple[int, ...]
 ) -> ModelError:
-    what = f"the weights '{name}' have shape {weights}, by the config it is {config}"
-    return ModelError(
-        what, hint="config and weights come from different checkpoints", file=checkpoint.folder
-    )
+    message = f"the weights '{name}' have shape {weights}, by the config it is {config}"
+    return ModelError(message, hint=_OTHER_CONFIG, file=checkpoint.folder)

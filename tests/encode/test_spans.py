@@ -69,13 +69,6 @@ def test_two_types_on_one_span_stay_two() -> None:
     assert set(kept) == {Span(0, 4, "Y"), Span(0, 10, "X")}
 
 
-def test_the_filter_keeps_the_most_confident_of_a_type() -> None:
-    found = np.array(
-        [[0, 3, 0, 0.7], [1, 2, 0, 0.9], [3, 4, 0, 0.6], [2, 3, 1, 0.51], [5, 5, 0, 0.8]]
-    )
-    assert span_ner.same_type_filter(found)[:, 3].tolist() == [0.9, 0.6, 0.51, 0.8]
-
-
 def test_only_a_tagger_carries_spans_beyond_the_band_and_only_outermost_ones() -> None:
     text = "a b c d e f"
     (units,) = span_ner.with_words(

@@ -18,10 +18,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from biobench.core import attention as core
 from biobench.core.attention import Kernel
 from biobench.core.progress import ProgressNote
+from biobench.core.stop import RunStoppedError
 from biobench.encode.batches import cut_packed, epoch_order
 from biobench.finetune.engine import finetune, new_network
 from biobench.finetune.loop import Run
 from biobench.finetune.network import Network
+from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.vocabulary import trained_rows
 from biobench.models import attention
 from biobench.models.encoder import COMPILED, PLAIN, Encoder
 from biobench.models.inputs import BUCKETS, filling
@@ -50,19 +53,16 @@ def made(setup: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.real
 @pytest.mark.parametrize("kernel", [False, True])
-@pytest.mark.parametrize(("family", "kinds"), [("bert", 1), ("modernbert", 2)])
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_of_plain_layers(
     made: Any,
     data_dir: Path,
     monkeypatch: pytest.MonkeyPatch,
     family: str,
-    kinds: int,
     *,
     kernel: bool,
 ) -> None:
-    """`fullgraph` refuses a graph break. kinds: of layer: the first norm is none, attention is
-    local or global.
-    """
+    """`fullgraph` refuses a graph break."""
     monkeypatch.setenv("BIOBENCH_DATA_DIR", str(data_dir))
     loaded, prepared = made(
         family, (torch_kernel_on_cpu(),) if kernel else (), "ncbi_disease_single"
@@ -86,7 +86,7 @@ def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_o
     tokens = [sum(split.lengths[i] for i in batch) for batch in batches]
     used = {next(size for size in BUCKETS if size > n) for n in tokens}
     shapes = {(len(batch), max(split.lengths[i] for i in batch)) for batch in batches}
-    assert counter.frame_count == kinds * len(used)
+    assert counter.frame_count == len(used)
     assert 1 < len(used) < len(shapes), (
         "neither the number of documents nor the longest one is compiled in"
     )
@@ -97,7 +97,31 @@ def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_o
     with torch.no_grad():
         encoder.train(False)
         encoder([split.encoded[0].ids])
-    assert counter.frame_count == kinds * len(used), "evaluation is not compiled"
+    assert counter.frame_count == len(used), "evaluation is not compiled"
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "electra", "eurobert", "modernbert"])
+def test_all_layers_are_one_region_compiled_once_a_bucket_whatever_table_a_task_trains(
+    made: Any, family: str
+) -> None:
+    """Compilations, and compiled calls of a step: three kinds of layer made three, one a layer."""
+    encoder: Encoder = made(family, (), "demo_ner")[0].encoder
+    compiled, called = [], []
+
+    def counting(graph: Any, _: Any) -> Any:
+        compiled.append(graph)
+        return lambda *inputs: called.append(graph) or graph.forward(*inputs)
+
+    encoder.compile_layers(counting)
+    encoder.train()
+    encoder.paths[attention.GATHERED] = NO_KERNEL
+    words = encoder.vocabulary[encoder.vocabulary != encoder.pad_id]
+    for documents in ([words[:30]] * 3, [words[:90]], [words[:60], *[words[:150]] * 4]):
+        with trained_rows(encoder, documents):
+            states = encoder(documents)
+            states.sum().backward()
+            assert states.shape == (sum(map(len, documents)), encoder.width)
+    assert (len(compiled), len(called)) == (2, 3)
 
 
 def test_a_bucket_is_filled_by_documents_that_are_no_longer_than_the_real_ones(made: Any) -> None:
@@ -151,6 +175,37 @@ def test_a_run_ends_with_the_same_predictions_compiled_plain_or_where_compilatio
         assert [p.labels for p in outcome.predictions] == [p.labels for p in plain.predictions]
         losses = [[p.train_loss for p in o.record.curve] for o in (outcome, plain)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_run_takes_the_fastest_kernel_and_a_resumed_one_that_of_its_first_steps(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", limit=24)
+    for module in loaded.encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    slow, quick = (torch_kernel_on_cpu()._replace(name=name) for name in ("slow", "quick"))
+    timed: list[int] = []
+
+    def fastest(kernels: Any, _: Any) -> Any:
+        timed.append(len(kernels))
+        return tuple(sorted(kernels, key=lambda kernel: kernel.name))
+
+    monkeypatch.setattr("biobench.models.encoder.fastest_first", fastest)
+    loaded.encoder.kernels = (slow, quick)
+    outcome = finetune(loaded, prepared, 1, "bf16", lambda *_: None)
+    assert (outcome.record.kernels, timed) == ({"quick": ""}, [2])
+    loaded.encoder.kernels = (slow, quick)
+    keep = Savepoint(tmp_path / "run.state", torch.device("cpu"), every=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("biobench.finetune.loop.STOP", lambda: True)
+        with pytest.raises(RunStoppedError):
+            finetune(loaded, prepared, 1, "bf16", lambda *_: None, keep)
+    loaded.encoder.kernels = (slow, quick)
+    resumed = finetune(loaded, prepared, 1, "bf16", lambda *_: None, keep)
+    assert (resumed.record.kernels, timed) == ({"quick": ""}, [2, 2])
+    assert resumed.predictions == outcome.predictions
 
 
 def test_a_step_casts_each_weight_once_whatever_its_micro_batches(setup: Any) -> None:

@@ -12,7 +12,7 @@ import torch
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune import engine
 from biobench.finetune.engine import finetune
-from biobench.finetune.loop import Outcome
+from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
 from biobench.models.loading import find_checkpoint
 from tests.finetune.conftest import silent
@@ -94,6 +94,31 @@ def test_the_switch_to_deterministic_kernels_ends_with_the_run(
     assert switches() == (False, False, True)
     with engine.deterministic(torch.device("cpu")):
         assert switches() == (False, False, True)
+
+
+@pytest.mark.parametrize("has_order", [True, False])
+def test_gradients_are_summed_in_one_order_where_there_is_such_a_way(
+    setup: Any, has_order: bool
+) -> None:
+    """torch's attention does so only if it is insisted on; what has no such way runs as it is."""
+    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", limit=24)
+    network = engine.new_network(loaded, prepared)
+    run = Run(network, prepared, 1, "fp32", 100, [], lambda *_: None)
+    insisted: list[bool] = []
+
+    def backward(_: Any) -> None:
+        insists = not torch.is_deterministic_algorithms_warn_only_enabled()
+        insisted.append(insists)
+        if insists and not has_order:
+            raise RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation")
+
+    network.head.register_full_backward_hook(lambda *arguments: backward(arguments))
+    with engine.deterministic(torch.device("cuda")):
+        run._backward([0, 1])
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+    assert insisted[0] is True
+    assert insisted[-1] == has_order
+    assert len(run.backoffs) == (not has_order)
 
 
 def test_the_second_device_is_the_current_one(

@@ -180,3 +180,20 @@ def reweigh(
     """Other weights."""
     weights = change(load_file(folder / "model.safetensors"))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def load_folder(folder: Path, *, trusted: bool = False) -> Any:
+    """The bare model of a checkpoint's folder, as a run reads it. trusted: its own code is run."""
+    from biobench.models.loading import find_checkpoint
+    from biobench.models.weights import load_base
+
+    return load_base(find_checkpoint(str(folder), trust_remote_code=trusted), torch.float32)
+
+
+def load_on_cpu(folder: Path, *, trusted: bool = False) -> Any:
+    """The proved encoder of a checkpoint's folder in evaluation mode."""
+    from biobench.finetune.engine import load_encoder
+    from biobench.models.loading import find_checkpoint
+
+    checkpoint = find_checkpoint(str(folder), trust_remote_code=trusted)
+    return load_encoder(checkpoint, torch.device("cpu")).encoder.eval()

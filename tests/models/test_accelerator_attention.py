@@ -82,39 +82,48 @@ def test_values_and_gradients_are_those_of_each_document_alone(
         assert CALLS[-1]["heads"] == groups, "keys are not repeated without need"
 
 
+@pytest.fixture
+def replaced(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """What replaces torch's flash attention, change by change; torch's own registry is not
+    touched."""
+    changes: list[str | None] = [None]
+    flash = core.flash
+    for name in ("activate_flash_attention_impl", "restore_flash_attention_impl"):
+        assert callable(getattr(flash, name))
+    monkeypatch.setattr(flash, "activate_flash_attention_impl", changes.append)
+    monkeypatch.setattr(flash, "restore_flash_attention_impl", lambda: changes.append(None))
+    monkeypatch.setattr(flash, "current_flash_attention_impl", lambda: changes[-1])
+    return changes
+
+
 @pytest.mark.parametrize(
-    ("capability", "third", "flash", "names"),
+    ("capability", "third", "names"),
     [
-        ((9, 0), True, True, ["torch_fa3", "flash_attn"]),
-        ((9, 0), False, True, ["torch", "flash_attn"]),
-        ((8, 0), True, False, ["torch"]),
+        ((9, 0), True, ["torch_fa3", "torch", "flash_attn"]),
+        ((9, 0), False, ["torch", "flash_attn"]),
+        ((8, 0), True, ["torch", "flash_attn"]),
     ],
 )
-def test_torchs_kernel_comes_first_and_is_run_by_flash_attention_3_on_hopper(
+def test_flash_attention_3_is_found_on_hopper_and_not_left_active(
     capability: tuple[int, int],
     third: bool,
-    flash: bool,
     names: list[str],
+    replaced: list[str | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    activated: list[str] = []
+    def missing(_: str) -> None:
+        raise ModuleNotFoundError("no module named flash_attn_interface")
 
-    def activate(impl: str) -> None:
-        if not third:
-            raise ModuleNotFoundError("no module named flash_attn_interface")
-        activated.append(impl)
-
-    wanted = inspect.signature(torch.nn.attention.activate_flash_attention_impl).parameters
-    assert list(wanted) == list(inspect.signature(activate).parameters)
+    if not third:
+        monkeypatch.setattr(core.flash, "activate_flash_attention_impl", missing)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
-    monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", activate)
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen_attn)
-    package = SimpleNamespace(flash_attn_varlen_func=flash_attn_varlen_func) if flash else None
+    package = SimpleNamespace(flash_attn_varlen_func=flash_attn_varlen_func)
     monkeypatch.setitem(sys.modules, "flash_attn", package)
     kernels = core.find_kernels.__wrapped__()
     assert [k.name for k in kernels] == names
-    assert activated == ["FA3"] * (names[0] == "torch_fa3")
+    assert replaced == ([None, "FA3", None] if names[0] == "torch_fa3" else [None])
     assert [k.drops for k in kernels] == [name == "flash_attn" for name in names]
 
 
@@ -155,20 +164,97 @@ def refuses(*_: Any, **__: Any) -> Tensor:
     raise RuntimeError("head dimension 8 is not a multiple of 16\nmore lines")
 
 
-def test_a_kernel_with_other_states_or_none_is_left_out(tmp_path: Any) -> None:
-    """Local windows that a kernel does not see would change scores in silence."""
-    model = AutoModel.from_pretrained(make_checkpoint("modernbert", tmp_path / "modernbert"))
+class _Doubled(torch.autograd.Function):
+    """States as they are, gradients twice as large."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor) -> Tensor:
+        return states.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return 2 * gradient
+
+
+def learns_wrongly(*tensors: Any, **options: Any) -> Tensor:
+    return _Doubled.apply(varlen_attn(*tensors, **options))
+
+
+def sensitive(folder: Any, **config: float) -> Encoder:
+    """An encoder with local attention whose states depend on it, unlike those of random weights."""
+    model = AutoModel.from_pretrained(make_checkpoint("modernbert", folder / "modernbert"))
     for name, weights in model.named_parameters():
         if "attn" in name:
-            weights.data.mul_(8.0)  # of random weights the states hardly depend on attention
-    encoder = Encoder(model, 0)
+            weights.data.mul_(8.0)
+    for layer in model.layers:
+        layer.attn.attention_dropout = config.get("attention_dropout", 0.0)
+    return Encoder(model, 0)
+
+
+THIRD = Kernel("torch_fa3", varlen_attn, replaces="FA3")
+
+
+def test_a_kernel_with_other_states_or_gradients_or_none_is_left_out(
+    tmp_path: Any, replaced: list[str | None]
+) -> None:
+    """Local windows that a kernel does not see would change scores in silence."""
+    encoder = sensitive(tmp_path)
     assert encoder.attention == "packed"
-    encoder.kernels = (Kernel("torch", refuses), Kernel("torch", deaf), TORCH, FLASH)
+    calls = (refuses, deaf, learns_wrongly)
+    wrong = [Kernel("torch_fa3", call, replaces="FA3") for call in calls]
+    encoder.kernels = (*wrong, TORCH, FLASH)
     encoder.prove_kernels()
     assert encoder.kernels == (TORCH, FLASH)
-    assert (
-        encoder.refusals[0]
-        == "torch does not run this model: head dimension 8 is not a multiple of 16"
-    )
-    assert encoder.refusals[1].startswith("torch gives states that differ by ")
+    reasons = [reason.removeprefix("torch_fa3 ") for reason in encoder.refusals]
+    assert reasons[0] == "does not run this model: head dimension 8 is not a multiple of 16"
+    assert reasons[1].startswith("gives states that differ by ")
+    assert reasons[2].startswith("gives gradients that differ by ")
     assert encoder.slow_parts() == {}
+    assert replaced[-1] is None
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_flash_attention_3_is_active_while_it_is_the_choice_and_never_under_dropout(
+    tmp_path: Any, dropout: float, replaced: list[str | None]
+) -> None:
+    """Documents of one length need no mask, so torch's attention would be replaced for them too."""
+    encoder = sensitive(tmp_path, attention_dropout=dropout)
+    encoder.kernels = (THIRD, TORCH)
+    encoder.prove_kernels()
+    encoder.train()
+    documents = [encoder.vocabulary[1:20]] * 3
+    with torch.autocast("cpu", torch.bfloat16):
+        encoder(documents)
+    if dropout:
+        assert encoder.kernels == (TORCH,)
+        assert encoder.refusals == ["torch_fa3 has no dropout on attention"]
+        assert list(encoder.paths) == [GATHERED]
+    else:
+        assert encoder.kernels == (THIRD, TORCH)
+        assert list(encoder.paths) == ["torch_fa3"]
+    assert replaced[-1] == (None if dropout else "FA3")
+    encoder.use_kernels((TORCH, THIRD))
+    assert replaced[-1] is None
+
+
+def test_the_kernel_that_is_fastest_over_the_documents_of_a_run_is_asked_first(
+    tmp_path: Any, replaced: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, now = sensitive(tmp_path), [0.0]
+    monkeypatch.setattr(core.time, "perf_counter", lambda: now[0])
+    longest: list[int] = []
+
+    def taking(kernel: Kernel, seconds: float) -> Kernel:
+        def call(*tensors: Any, **options: Any) -> Tensor:
+            now[0] += seconds
+            longest.append(tensors[5])
+            states: Tensor = kernel.call(*tensors, **options)
+            return states
+
+        return kernel._replace(call=call)
+
+    encoder.kernels = (taking(THIRD, 3.0), taking(TORCH, 2.0), taking(FLASH, 5.0))
+    encoder.time_kernels([encoder.vocabulary[1:20], encoder.vocabulary[1:90]])
+    assert [kernel.name for kernel in encoder.kernels] == ["torch", "torch_fa3", "flash_attn"]
+    assert set(longest) == {89}
+    assert replaced == [None, "FA3", None]

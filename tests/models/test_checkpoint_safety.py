@@ -22,7 +22,7 @@ from biobench.finetune import engine
 from biobench.models import weights
 from biobench.models.loading import CARD, find_checkpoint, load_tokenizer
 from biobench.models.weights import load_base
-from tests.helpers.checkpoints import configure, make_checkpoint, reweigh
+from tests.helpers.checkpoints import configure, load_folder, make_checkpoint, reweigh
 
 
 class Writes:
@@ -44,14 +44,14 @@ def test_a_pickle_never_runs_and_sound_weights_load_when_named(
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weight": Writes(ran)}))
     with pytest.raises(ModelError, match=r"pickle file|cannot be loaded") as caught:
-        load_base(find_checkpoint(str(folder)), torch.float32)
+        load_folder(folder)
     assert ("BIOBENCH_ALLOW_PICKLE=some-encoder" in caught.value.hint) == (
         allowed != "some-encoder"
     )
     assert not ran.exists()
     torch.save(weights, folder / "pytorch_model.bin")
     if allowed == "some-encoder":
-        load_base(find_checkpoint(str(folder)), torch.float32)
+        load_folder(folder)
 
 
 def test_code_of_a_checkpoint_is_not_followed_without_the_flag(
@@ -66,7 +66,7 @@ def test_code_of_a_checkpoint_is_not_followed_without_the_flag(
     }
     configure(folder, auto_map=own)
     load_tokenizer(find_checkpoint(str(folder)))
-    load_base(find_checkpoint(str(folder)), torch.float32)
+    load_folder(folder)
     configure(folder, model_type="never_heard_of")
     with pytest.raises(ModelError, match="the config cannot be read: ") as caught:
         find_checkpoint(str(folder))
@@ -95,7 +95,7 @@ def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed
         path.rename(entry / "blobs" / path.name)
         path.symlink_to(Path("../../blobs") / path.name)
     (snapshot / "same.json").symlink_to("config.json")
-    load_base(find_checkpoint(str(snapshot)), torch.float32)
+    load_folder(snapshot)
     (tmp_path / "hub" / "models--other" / "blobs").mkdir(parents=True)
     (tmp_path / "hub" / "models--other" / "blobs" / "vocab.txt").write_text("")
     (snapshot / "vocab.txt").symlink_to("../../../models--other/blobs/vocab.txt")
@@ -139,7 +139,7 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
     configure(folder, **changes)
     monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
     with pytest.raises(ModelError, match=words) as caught:
-        load_base(find_checkpoint(str(folder)), torch.float32)
+        load_folder(folder)
     assert "different checkpoints" in caught.value.hint
 
 
@@ -184,7 +184,7 @@ def test_weights_that_are_no_numbers_are_named(folder: Path, value: float) -> No
 
     reweigh(folder, spoil)
     with pytest.raises(ModelError, match=r"layer\.1.*hold NaN or infinite"):
-        load_base(find_checkpoint(str(folder)), torch.float32)
+        load_folder(folder)
 
 
 @pytest.mark.parametrize("said", [["<script>"], [7], "Bert", ["B\x1b[2J"], ["x" * 500]])
@@ -247,7 +247,7 @@ def test_weights_that_the_model_does_not_find_are_refused(folder: Path, renamed:
     with pytest.raises(
         ModelError, match=r"the files lack \d+ of the encoder's weights, such as '.*'; they hold"
     ):
-        load_base(find_checkpoint(str(folder)), torch.float32)
+        load_folder(folder)
 
 
 @pytest.mark.parametrize(
@@ -259,13 +259,11 @@ def test_weights_that_the_model_does_not_find_are_refused(folder: Path, renamed:
     ],
 )
 def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, task: str) -> None:
-    bare = load_base(
-        find_checkpoint(str(make_checkpoint(family, tmp_path / "bare"))), torch.float32
-    )
+    bare = load_folder(make_checkpoint(family, tmp_path / "bare"))
     full = getattr(transformers, f"AutoModelFor{task}").from_config(bare.config)
     full.base_model.load_state_dict(bare.state_dict(), strict=False)
     full.save_pretrained(tmp_path / "full")
-    loaded = load_base(find_checkpoint(str(tmp_path / "full")), torch.float32)
+    loaded = load_folder(tmp_path / "full")
     for name, values in bare.state_dict().items():
         if not name.startswith("pooler."):
             torch.testing.assert_close(loaded.state_dict()[name], values, atol=0, rtol=0)
@@ -294,9 +292,6 @@ def test_the_encoder_half_of_t5_is_an_encoder(tmp_path: Path) -> None:
     }
     for name, make in (("half", transformers.T5EncoderModel), ("whole", transformers.T5Model)):
         make(transformers.T5Config(**sizes)).save_pretrained(tmp_path / name)
-    assert (
-        type(load_base(find_checkpoint(str(tmp_path / "half")), torch.float32)).__name__
-        == "T5EncoderModel"
-    )
+    assert type(load_folder(tmp_path / "half")).__name__ == "T5EncoderModel"
     with pytest.raises(ModelError, match="encoder-decoder"):
-        load_base(find_checkpoint(str(tmp_path / "whole")), torch.float32)
+        load_folder(tmp_path / "whole")

@@ -32,7 +32,7 @@ from biobench.runs.plan import make_plan
 from biobench.schema.record import RunRecord
 from biobench.submission.records import _keys
 from tests.helpers import published
-from tests.helpers.checkpoints import configure, make_checkpoint
+from tests.helpers.checkpoints import configure, load_folder, load_on_cpu, make_checkpoint
 from tests.helpers.published import ROLES, SMALL, TEXTS, write_tokenizer
 from trainer.corpus.shards import tokenizer_hash
 from trainer.model.network import load_weights
@@ -157,9 +157,9 @@ def test_a_package_that_a_tokenizer_needs_is_named(tmp_path: Path) -> None:
     published.write_json(tmp_path / "config.json", {"model_type": "flaubert"})
     published.write_json(tmp_path / "vocab.json", {"<s>": 0, "</s>": 1, "<unk>": 2, "le</w>": 3})
     (tmp_path / "merges.txt").write_text("#version: 0.2\nl e</w> 5\n")
-    with pytest.raises(ModelError, match="cannot be loaded") as caught:
+    with pytest.raises(ModelError, match=r"cannot be loaded: .*sacremoses") as caught:
         load_tokenizer(tmp_path)
-    assert "pip install sacremoses" in caught.value.hint
+    assert caught.value.hint == "install what it names"
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_buffers_that_no_file_holds_are_those_of_the_model_s_own_code(tmp_path: 
 def test_a_buffer_that_is_drawn_at_random_is_refused_by_name(tmp_path: Path) -> None:
     folder = published.write_own_code(tmp_path / "own", "torch.rand(half)")
     with pytest.raises(ModelError, match="the buffer 'inv_freq' is in no file"):
-        load_base(find_checkpoint(str(folder), trust_remote_code=True), torch.float32)
+        load_folder(folder, trusted=True)
 
 
 def own_code(folder: Path, before: str, after: str) -> Path:
@@ -298,10 +298,7 @@ def test_a_model_of_own_code_may_give_a_tuple(tmp_path: Path) -> None:
         published.write_own_code(tmp_path / "named", BUFFER),
         own_code(tmp_path / "tuple", named_states, "(self.mix(states + mean), None)"),
     )
-    named, plain = (
-        load_encoder(find_checkpoint(str(folder), trust_remote_code=True), CPU).encoder.eval()
-        for folder in folders
-    )
+    named, plain = (load_on_cpu(folder, trusted=True) for folder in folders)
     ids = named.vocabulary[:20]
     with torch.no_grad():
         torch.testing.assert_close(plain([ids]), named([ids]), atol=0, rtol=0)
@@ -327,7 +324,7 @@ def longformer(folder: Path) -> Path:
 def test_longformer_s_first_token_sees_the_whole_text_where_a_head_reads_it(
     tmp_path: Path,
 ) -> None:
-    encoder = load_encoder(find_checkpoint(str(longformer(tmp_path / "m"))), CPU).encoder.eval()
+    encoder = load_on_cpu(longformer(tmp_path / "m"))
     assert not encoder.first_token_reads_far
     ids = encoder.vocabulary[torch.arange(40).numpy() % len(encoder.vocabulary)]
     row = torch.from_numpy(ids)[None]
@@ -366,7 +363,7 @@ def test_only_runs_whose_head_reads_the_first_token_get_another_key(
 
 
 def test_a_first_token_that_sees_its_local_window_only_stands_for_no_text(tmp_path: Path) -> None:
-    encoder = load_encoder(find_checkpoint(str(longformer(tmp_path / "m"))), CPU).encoder
+    encoder = load_on_cpu(longformer(tmp_path / "m"))
     assert encoder.first_token_reads
     with pytest.raises(ModelError, match="first token sees its local window only") as caught:
         engine._check_pooling(encoder, load_task("demo_topic", ("head.pooling=cls",)).spec)
@@ -380,10 +377,10 @@ def test_an_encoder_decoder_with_global_attention_and_sparse_bigbird(tmp_path: P
     heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "attention_window": 8}
     published.write_model(tmp_path / "led", hf.LEDConfig(**sizes, **heads))
     with pytest.raises(ModelError, match="encoder-decoder"):
-        load_base(find_checkpoint(str(tmp_path / "led")), torch.float32)
+        load_folder(tmp_path / "led")
     sparse = {"block_size": 2, "num_random_blocks": 1, "max_position_embeddings": 80}
     published.write_model(tmp_path / "bigbird", hf.BigBirdConfig(**SMALL, **sparse))
-    encoder = load_encoder(find_checkpoint(str(tmp_path / "bigbird")), CPU).encoder
+    encoder = load_on_cpu(tmp_path / "bigbird")
     assert encoder.first_token_reads_far
 
 
@@ -458,7 +455,7 @@ def test_an_error_inside_the_library_is_said_to_be_its_own(tmp_path: Path) -> No
 
 def test_settings_that_the_engine_brings_itself_are_ignored(tmp_path: Path) -> None:
     folder = make_checkpoint("bert", tmp_path / "m")
-    plain = load_encoder(find_checkpoint(str(folder)), CPU).encoder.eval()
+    plain = load_on_cpu(folder)
     configure(
         folder,
         _attn_implementation="flash_attention_2",
@@ -520,7 +517,7 @@ def test_ultrabert_is_packed_and_pretrained_with_its_inclusive_radius(tmp_path: 
     local = {"sliding_window": 4, "layer_types": kinds, "prediction_head_size": 16}
     config = hf.UltrabertConfig(**SMALL, **local, max_position_embeddings=128)
     folder = published.write_model(tmp_path / "m", config)
-    encoder = load_encoder(find_checkpoint(str(folder)), CPU).encoder
+    encoder = load_on_cpu(folder)
     assert encoder.attention == "packed"
     model = build_model(config)
     trainee = Trainee(model)

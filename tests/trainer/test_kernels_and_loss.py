@@ -80,7 +80,12 @@ def test_rotary_families_reach_the_kernel_under_autocast(
 def noted(kind: str, precision: str, dropout: float, *, isolated: bool = False) -> dict[str, str]:
     model = tiny(kind)
     set_dropout(model, dropout)
-    return phase._kernels(Trainee(model), True, precision, torch.device("cpu"), isolated=isolated)
+    return kernels_of(model, precision, causal=True, isolated=isolated)
+
+
+def kernels_of(model: Any, precision: str, *, causal: bool, isolated: bool) -> dict[str, str]:
+    device = torch.device("cpu")
+    return phase._kernels(Trainee(model), causal, precision, device, isolated=isolated, length=70)
 
 
 def test_dropout_takes_the_kernel_that_has_it_and_is_told_otherwise(
@@ -157,13 +162,13 @@ def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
     monkeypatch.setattr(attention, "KERNELS", (*wrong, kernel))
     model = tiny("modernbert")
     with caplog.at_level(logging.WARNING, "trainer"):
-        found = phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
+        found = kernels_of(model, "bf16", causal=False, isolated=True)
     assert (kernel,) == attention.KERNELS
     assert set(found.values()) == {kernel.name}
     assert not caplog.records
     monkeypatch.setattr(attention, "KERNELS", wrong)
     with caplog.at_level(logging.WARNING, "trainer"):
-        phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
+        kernels_of(model, "bf16", causal=False, isolated=True)
     assert "deaf gives states that differ by" in caplog.text
     assert (
         "refuses does not run this model: head dimension 8 is not a multiple of 16" in caplog.text

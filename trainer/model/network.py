@@ -351,6 +351,14 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
             module.attention_dropout = rate  # type: ignore[assignment]
 
 
+def has_dropout(module: nn.Module) -> bool:
+    """Whether anything in the running model drops in training."""
+    return any(
+        (isinstance(part, nn.Dropout) and part.p > 0.0) or getattr(part, "attention_dropout", 0.0)
+        for part in module.modules()
+    )
+
+
 def weights_hash(model: PreTrainedModel) -> str:
     """sha256 over the names, shapes and bytes of all parameters."""
     digest = hashlib.sha256()

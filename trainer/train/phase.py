@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
+from biobench.core.attention import Pair, states_and_gradients
 from trainer.model import attention, guard
 from trainer.model.families import check_windows, layers_of
 from trainer.model.guard import GuardReport, freeze
-from trainer.model.network import Packing, Trainee, set_dropout
+from trainer.model.network import Packing, Trainee, has_dropout, set_dropout
 from trainer.recipe.spec import Recipe
 from trainer.train import checkpoint
 from trainer.train.distributed import World
@@ -73,7 +74,14 @@ def prepare(
             return module.logits(ids, causal=causal)
 
     report = guard.check(model, forward, causal=causal, device=world.device)
-    kernels = _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
+    kernels = _kernels(
+        module,
+        causal,
+        kind,
+        world.device,
+        isolated=phase.isolate_documents,
+        length=recipe.length_of(phase),
+    )
     if recipe.engine.activation_checkpointing:
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
             gradient_checkpointing_kwargs={"use_reentrant": False}
@@ -106,24 +114,39 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
 
 
 def _kernels(
-    module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool
+    module: Trainee,
+    causal: bool,
+    precision: str,
+    device: torch.device,
+    *,
+    isolated: bool,
+    length: int,
 ) -> dict[str, str]:
     """What computes the layers as they will be trained, dropout included; a GPU without a kernel is
-    warned of.
+    warned of. length: tokens of a window.
     """
     tokens = guard.probe_tokens(module.model, device)
-    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device)
-    packing = Packing(torch.zeros_like(tokens), ends)
+    window = tokens.repeat(1, 1 + length // tokens.shape[1])[:, :length]
 
-    def states(exact: bool) -> Tensor:
-        """Of one document at rest, by the path that isolated documents take."""
+    def hidden(ids: Tensor, *, apart: bool) -> Tensor:
+        """Of one document, by the path that isolated documents take or by that of whole windows."""
+        ends = torch.tensor([0, ids.shape[1]], dtype=torch.int32, device=device)
+        packing = Packing(torch.zeros_like(ids), ends) if apart else None
+        return module.hidden(ids, causal=causal, packing=packing)
+
+    def trial(ids: Tensor, kind: str) -> Pair:
+        """States and gradients at rest."""
         module.eval()
-        with torch.no_grad(), autocast("fp32" if exact else "bf16", device):
-            return module.hidden(tokens, causal=causal, packing=packing)
+        with autocast(kind, device):
+            return states_and_gradients(module.model, lambda: hidden(ids, apart=True))
 
     refusals: list[str] = []
     if attention.KERNELS and device.type in attention.DEVICES and precision == "bf16":
-        refusals = attention.prove_kernels(states)
+        refusals = attention.prove_kernels(
+            lambda exact: trial(tokens, "fp32" if exact else "bf16"),
+            lambda: trial(window, "bf16"),
+            drops=has_dropout(module),
+        )
     module.train()
     with (
         attention.noting() as kernels,
@@ -131,7 +154,7 @@ def _kernels(
         autocast(precision, device),
         torch.random.fork_rng([]),
     ):
-        module.hidden(tokens, causal=causal, packing=packing if isolated else None)
+        hidden(tokens, apart=isolated)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
         why = (

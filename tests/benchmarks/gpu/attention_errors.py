@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from biobench.core.attention import Kernel
+from biobench.core.attention import Kernel, activate
 from biobench.finetune.engine import load_encoder
 from biobench.models import attention as packed
 from biobench.models.encoder import Encoder
@@ -79,7 +79,8 @@ def fine_tuning_errors(setting: Setting, name: str, kernel: Kernel | None) -> di
     host = Encoder(load_base(made_for, torch.float64), 0).train()
     exact = states_and_gradients(host, lambda: host(documents))
     encoder = load_encoder(made_for, device).encoder.train()
-    refusals, encoder.kernels = encoder.refusals, only(kernel)
+    refusals = encoder.refusals
+    encoder.use_kernels(only(kernel))
     if kernel is not None and kernel.name == "flex":
         encoder.compiles = False  # its mask cannot be made inside a compiled layer
     errors: dict[str, float] = {}
@@ -105,6 +106,7 @@ def pretraining_errors(
     module, errors = trainee(setting, name).to(setting.device), dict[str, float]()
     fused = nullcontext() if backend is None else sdpa_kernel(backend)
     bf16 = torch.autocast(setting.device, torch.bfloat16)
+    activate(only(kernel))
     with patch.object(windows, "KERNELS", only(kernel)), fused, bf16:
         for isolated, wanted in exact.items():
             found = window_states(setting, module, causal, isolated)
