@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from biobench.schema.source import fail
+from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
-from trainer.recipe.fields import LATER, FileName, Growing, Tokens, TokensOrNone, human
+from trainer.recipe.fields import FileName, Growing, Tokens, TokensOrNone, human
 
 
 class Batch(Growing):
@@ -50,7 +50,7 @@ class Freeze(Growing):
 
     layers: str
     """Ranges of layer numbers from 0, ends included: ``0-7`` or ``0,2,8-14``."""
-    zeroed_gradients: bool = Field(False, json_schema_extra=LATER)
+    zeroed_gradients: bool = later(False)
     """Zero the layers' gradients after each backward pass, as the paper does, and freeze nothing:
     weight decay, and moments of an earlier phase, still move the weights.
     """
@@ -79,11 +79,11 @@ class Phase(Growing):
     name: FileName
     objective: Direction
     tokens: Tokens
-    corpus: PhaseCorpus | None = Field(None, json_schema_extra=LATER)
+    corpus: PhaseCorpus | None = later(None)
     """Text of this phase alone; default: the recipe's corpus."""
-    sequence_length: int | None = Field(None, ge=16, json_schema_extra=LATER)
+    sequence_length: int | None = later(None, ge=16)
     """Tokens per window in this phase; default: corpus.sequence_length."""
-    batch: Batch | None = Field(None, json_schema_extra=LATER)
+    batch: Batch | None = later(None)
     """Windows per step in this phase; default: the recipe's batch."""
     masking: Masking | None = None
     schedule: Schedule = Schedule()

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.errors import UsageError
-from biobench.schema.source import fail
+from biobench.schema.source import descriptive, fail, later
 from biobench.schema.strict import Strict, plain
 from trainer.recipe.corpus import CorpusSpec
-from trainer.recipe.fields import LATER, FileName, Growing, Tokens
+from trainer.recipe.fields import FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
 
 
@@ -98,7 +98,7 @@ class Engine(Growing):
     distributed: Literal["ddp", "fsdp2"] = "ddp"
     compile: Literal["auto"] | bool = "auto"
     """auto: on a GPU. It takes minutes at a phase's start."""
-    deterministic: bool = Field(False, json_schema_extra=LATER)
+    deterministic: bool = later(False)
     """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of
     threads does anyway. Only with it is a resume on a GPU promised to be the uninterrupted run bit
     for bit.
@@ -157,7 +157,7 @@ class Recipe(Strict):
     """A pretraining run."""
 
     name: FileName
-    description: str = Field("", json_schema_extra={"descriptive": True})
+    description: str = descriptive("")
     base: Base
     corpus: CorpusSpec
     phases: list[Phase]

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import Field
 
 from biobench.core.files import canonical
 from biobench.errors import ModelError, UsageError
 from biobench.schema.checkpoint import content_hash
+from biobench.schema.source import later
 from trainer.disk import make_folder, read_json, write_json, writing
 from trainer.export import BEGINNING
 from trainer.ledger import FILE, intact_ledger
-from trainer.recipe.fields import LATER, Growing
+from trainer.recipe.fields import Growing
 from trainer.recipe.spec import Recipe
 from trainer.train.checkpoint import FOLDER, Progress, read_progress
 
@@ -61,11 +61,11 @@ class Start(Growing):
     parameters: int
     architecture: str
     precision: str
-    phase_manifests: tuple[str, ...] = Field((), json_schema_extra=LATER)
+    phase_manifests: tuple[str, ...] = later(())
     """Hashes of the phases' corpora, where a phase has one of its own."""
-    base_commit: str | None = Field(None, json_schema_extra=LATER)
+    base_commit: str | None = later(None)
     """Commit of the base checkpoint, where it came from the hub."""
-    tokenizer: str | None = Field(None, json_schema_extra=LATER)
+    tokenizer: str | None = later(None)
     """`tokenizer.json`, or the class that read the tokenizer's other files."""
 
 
