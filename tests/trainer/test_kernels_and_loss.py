@@ -66,7 +66,7 @@ def test_rotary_families_reach_the_kernel_under_autocast(
     """
     model = tiny(kind)
     module = Trainee(model)
-    ids = guard.probe_tokens(model, torch.device("cpu"))
+    ids = guard.probe_tokens(model)
     documents, ends = torch.zeros_like(ids), torch.tensor([0, ids.shape[1]], dtype=torch.int32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         with attention.noting() as noted:
@@ -130,7 +130,7 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
     watched = kernel._replace(call=lambda *a, **o: (asked.append(a[5:7]), kernel.call(*a, **o))[1])
     monkeypatch.setattr(attention, "KERNELS", (watched,))
     module = Trainee(tiny("modernbert"))
-    ids = guard.probe_tokens(module.model, torch.device("cpu"))
+    ids = guard.probe_tokens(module.model)
     ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
     documents = (torch.arange(ids.shape[1]) >= 9).long()[None]
     for longest in (16, None):

@@ -40,7 +40,8 @@ _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest
 class Progress(Strict):
     """How far a run is; with the weights and moments all that a resume needs."""
 
-    model_config = ConfigDict(extra="ignore")  # fields of checkpoints that older versions wrote
+    # fields of checkpoints that older versions wrote are ignored
+    model_config = ConfigDict(extra="ignore", frozen=False)
 
     phase: int = 0
     """Index of the phase under way (or next)."""

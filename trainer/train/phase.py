@@ -72,7 +72,7 @@ def prepare(
         with autocast(kind, world.device):
             return module.logits(ids, causal=causal)
 
-    report = guard.check(model, forward, causal=causal, device=world.device)
+    report = guard.check(model, forward, causal=causal)
     kernels = _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
     if recipe.engine.activation_checkpointing:
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
@@ -88,9 +88,7 @@ def prepare(
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
         hint = "use engine.compile=false"
-        guard.check_leak(
-            forward, guard.probe_tokens(model, world.device), model, causal=causal, hint=hint
-        )
+        guard.check_leak(forward, guard.probe_tokens(model), model, causal=causal, hint=hint)
     module.train()
     module.compiled_loss = recipe.engine.compiles(world.device.type)
     wrapped = _wrap(recipe, module, world)
@@ -111,7 +109,7 @@ def _kernels(
     """What computes the layers as they will be trained, dropout included; a GPU without a kernel is
     warned of.
     """
-    tokens = guard.probe_tokens(module.model, device)
+    tokens = guard.probe_tokens(module.model)
     ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device)
     packing = Packing(torch.zeros_like(tokens), ends)
 
