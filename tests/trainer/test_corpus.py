@@ -20,8 +20,7 @@ from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import Corpus, encode, tokenizer_hash, train_tokenizer
-from trainer.corpus.sources import ReadMeter
-from trainer.corpus.tokenised import EncodedBatch, Encoding, tokenise
+from trainer.corpus.tokenised import EncodedBatch, Encoding
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.recipe.library import load_recipe
 from trainer.train.start import tokenizer_for
@@ -142,7 +141,9 @@ def test_damage_to_a_manifest_or_a_shard_is_named(tmp_path: Path) -> None:
     assert "delete" not in found.hint
 
 
-@pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])
+@pytest.mark.parametrize(
+    "damage", ["none", "torn", "short", "[]\n{}\n", "[" * 10_000 + "\n", "negative"]
+)
 def test_an_interrupted_build_resumes_where_it_was(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,8 +172,11 @@ def test_an_interrupted_build_resumes_where_it_was(
     if damage == "short":
         with (work / "documents.tokens").open("r+b") as file:
             file.truncate(100)
-    if damage == "journal":
-        (work / "journal.jsonl").write_text("[]\n{}\n")
+    journal = work / "journal.jsonl"
+    if damage.endswith("\n"):
+        journal.write_text(damage)
+    if damage == "negative":
+        journal.write_text(journal.read_text().replace('"sizes":[', '"sizes":[-'))
     limit[0], made[:] = 99, []
     resumed = build(two, TOKENIZER, tmp_path / "a")
     assert len(made) == (2 if damage in ("none", "torn") else 10)
@@ -315,9 +319,8 @@ def test_a_killed_process_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tokenised, "DOCUMENTS", 30)
     monkeypatch.setattr(tokenised, "ALONE", 0)
     monkeypatch.setattr("loky.cpu_count", lambda: 1)
-    encoding = Encoding(TOKENIZER, 3, "uint16", Deadly([]))
-    listed = [("e", iter(LONG_TEXTS), ReadMeter())]
-    held = refusal("was killed", tokenise, listed, encoding, tmp_path, lambda what, done: None)
+    monkeypatch.setattr(builder, "excluded_documents", lambda *_: Deadly([]))
+    held = refusal("was killed", build, spec(), TOKENIZER, tmp_path)
     assert "LOKY_MAX_CPU_COUNT" in held.hint
 
 

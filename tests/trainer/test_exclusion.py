@@ -130,7 +130,7 @@ def changed(text: str, places: int) -> str:
 
 
 def corpus(folder: Path, sources: dict[str, list[str]], **fields: Any) -> Corpus:
-    exclude = fields.pop("exclude", None)
+    exclude = fields.pop("exclude", ())
     for name, texts in sources.items():
         lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from biobench.core.progress import QUIET, Display
@@ -109,7 +110,7 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for text in file.read_text(encoding="utf-8").splitlines():
         try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError:
+            lines.append(from_json(text))
+        except ValueError:
             break
     return lines
