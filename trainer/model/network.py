@@ -34,35 +34,33 @@ from biobench.schema.strict import suggest
 from trainer.model import attention
 from trainer.model.families import decoder_of, family_of
 from trainer.model.loss import linear_cross_entropy_sum
-from trainer.model.tokens import ROLES, check_ids
+from trainer.model.tokens import ROLES
 
 _TAKEN_TOO = {
     *(f"{role}_token_id" for role in ROLES),
-    *("num_labels", "output_attentions", "torch_dtype"),
-    *(
-        "global_attn_every_n_layers",
-        "global_rope_theta",
-        "local_rope_theta",
-        "rope_scaling",
-    ),  # modernbert
-    *(
-        "sliding_window_pattern",
-        "rope_theta",
-        "rope_local_base_freq",
-        "partial_rotary_factor",
-    ),  # gemma3, llama
+    "num_labels",
+    "output_attentions",
+    "torch_dtype",
+    # modernbert
+    "global_attn_every_n_layers",
+    "global_rope_theta",
+    "local_rope_theta",
+    "rope_scaling",
+    # gemma3, llama
+    "sliding_window_pattern",
+    "rope_theta",
+    "rope_local_base_freq",
+    "partial_rotary_factor",
 }
 """Names that configs read besides their fields (transformers 5)."""
 _BAD_VALUE = (
-    *(
-        ValueError,
-        TypeError,
-        LookupError,
-        AssertionError,
-        ArithmeticError,
-        AttributeError,
-        RuntimeError,
-    ),
+    ValueError,
+    TypeError,
+    LookupError,
+    AssertionError,
+    ArithmeticError,
+    AttributeError,
+    RuntimeError,
     StrictDataclassError,
 )
 
@@ -168,7 +166,7 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
         for name, _ in model.named_parameters()
         if not name.startswith(f"{model.base_model_prefix}.")
     }
-    if head and weights and head.isdisjoint(weights):
+    if weights and head and head.isdisjoint(weights):
         raise ModelError(
             f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing",
             hint="give a base that was exported with its masked or causal LM head",
@@ -267,14 +265,19 @@ def new_model(
     `tokenizer`.
     """
     fields = {name: value for name, value in config.items() if value is not None}
-    check_ids(fields, tokenizer, "base.config")
     stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary
-    for name in ROLES:
-        token = getattr(tokenizer, f"{name}_token_id")
-        if token is None and name in stand_in:
-            token = getattr(tokenizer, f"{stand_in[name]}_token_id")
+    for role in ROLES:
+        name = f"{role}_token_id"
+        token = getattr(tokenizer, name)
+        if token is not None and fields.get(name, token) != token:
+            raise ModelError(
+                f"{name} is {fields[name]} by base.config and {token} by the tokenizer",
+                hint="take the id out of the config",
+            )
+        if token is None and role in stand_in:
+            token = getattr(tokenizer, f"{stand_in[role]}_token_id")
         if token is not None:
-            fields.setdefault(f"{name}_token_id", token)
+            fields.setdefault(name, token)
     fields.setdefault("vocab_size", len(tokenizer))
     built = make_config(fields)
     with torch.random.fork_rng(devices=[]):

@@ -72,17 +72,12 @@ def masked(
     for row, key in enumerate(keys):
         raw = np.random.Philox(key=seed_words("mask", *key).view(np.uint64)).random_raw(2 * length)
         uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
-        chosen[row] = uniform[:length] < masking.rate
-        if masking.special == "protected":
-            chosen[row] &= ~vocabulary.special[windows[row]]
+        chosen[row] = (uniform[:length] < masking.rate) & ~vocabulary.special[windows[row]]
         action = uniform[length:]
-        if masking.rule == "mask":
-            inputs[row, chosen[row]] = vocabulary.mask
-        else:
-            inputs[row, chosen[row] & (action < 0.8)] = vocabulary.mask
-            random = chosen[row] & (action >= 0.8) & (action < 0.9)
-            pick = ((action[random] - 0.8) * 10 * vocabulary.ordinary.size).astype(np.int64)
-            inputs[row, random] = vocabulary.ordinary[pick]
+        inputs[row, chosen[row] & (action < 0.8)] = vocabulary.mask
+        random = chosen[row] & (action >= 0.8) & (action < 0.9)
+        pick = ((action[random] - 0.8) * 10 * vocabulary.ordinary.size).astype(np.int64)
+        inputs[row, random] = vocabulary.ordinary[pick]
     positions = np.flatnonzero(chosen)
     return Targets(inputs, positions, windows.ravel()[positions])
 
@@ -110,10 +105,7 @@ def pad(targets: Targets, size: int) -> Targets:
 def document_numbers(windows: Ids, end: int) -> Ids:
     """(batch, tokens) the document each token belongs to; the end token belongs to the one it
     ends."""
-    ends = np.cumsum(windows == end, axis=1)
-    numbers: Ids = np.concatenate(
-        [np.zeros((windows.shape[0], 1), dtype=np.int64), ends[:, :-1]], axis=1
-    )
+    numbers: Ids = np.cumsum(windows == end, axis=1) - (windows == end)
     return numbers
 
 

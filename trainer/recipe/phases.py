@@ -27,10 +27,10 @@ class Masking(Strict):
 
     rate: float = Field(gt=0, lt=1)
     """Expected part of the tokens that are hidden."""
-    rule: Literal["80-10-10", "mask"] = "80-10-10"
-    """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
-    special: Literal["protected", "maskable"] = "protected"
-    """Whether end-of-document and other special tokens can be chosen."""
+    rule: Literal["80-10-10"] = "80-10-10"
+    """Mask token, random token, unchanged."""
+    special: Literal["protected"] = "protected"
+    """End-of-document and other special tokens are not hidden; both words are part of hashes."""
 
 
 class Schedule(Strict):

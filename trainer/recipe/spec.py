@@ -37,7 +37,7 @@ class Base(Growing):
     field away.
     """
     tokenizer: str | TokenizerTraining | None = None
-    """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
+    """For fresh weights: hub id or folder, or a tokenizer to be trained."""
 
     @field_validator("config", mode="before")
     @classmethod
@@ -59,7 +59,7 @@ class Base(Growing):
                     "fresh weights need a tokenizer",
                     "write `tokenizer: ID_OR_FOLDER` or a training",
                 )
-        elif isinstance(self.tokenizer, TokenizerTraining):
+        elif self.tokenizer is not None:
             raise fail("a checkpoint keeps its own tokenizer", "drop base.tokenizer")
         return self
 
@@ -134,14 +134,8 @@ class Logging(Strict):
     """Steps between lines of metrics.jsonl."""
     evaluate: Tokens | None = None
     """Tokens between validation losses; each phase's end is always evaluated."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _earlier(cls, value: Any) -> Any:
-        """Recipes of earlier runs, as their folders keep them, say `tracker: none`."""
-        if isinstance(value, dict) and value.get("tracker") == "none":
-            return {name: part for name, part in value.items() if name != "tracker"}
-        return value
+    tracker: Literal["none"] = Field("none", exclude=True)
+    """Recipes of earlier runs, as their folders keep them, say it."""
 
 
 class Reuse(Strict):

@@ -99,23 +99,21 @@ class Batches:
         size = self.batch.micro or len(mine)
         micros: list[Micro] = []
         targets = 0
+        seed = self.recipe.seeds.training
         for start in range(mine.start, mine.stop, size):
             rows = slice(start, min(start + size, mine.stop))
-            keys = [
-                (self.recipe.seeds.training, self.number, int(e), int(i))
-                for e, i in zip(epochs[rows], indices[rows], strict=True)
-            ]
-            windows = self.corpus.train.read(indices[rows])
-            batch = self._targets(windows, keys)
+            drawn = zip(epochs[rows].tolist(), indices[rows].tolist(), strict=True)
+            keys = [(seed, self.number, epoch, index) for epoch, index in drawn]
+            batch = self._targets(self.corpus.train.read(indices[rows]), keys)
             targets += batch.positions.size
-            micros.append(self._micro(batch, windows))
+            micros.append(self._micro(batch))
         return StepBatch(micros, targets, indices)
 
     def held_out(self, rows: range) -> tuple[Micro, int]:
         """A validation batch with masks that never change, and its number of targets."""
         windows = self.corpus.held_out.read(np.arange(rows.start, rows.stop))
         batch = self._targets(windows, [("held out", i) for i in rows])
-        return self._micro(batch, windows), batch.positions.size
+        return self._micro(batch), batch.positions.size
 
     def _targets(self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]]) -> Targets:
         if self.phase.masking is None:
@@ -124,17 +122,18 @@ class Batches:
             )
         return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
 
-    def _micro(self, batch: Targets, windows: NDArray[np.int64]) -> Micro:
+    def _micro(self, batch: Targets) -> Micro:
+        length = batch.inputs.shape[1]
         if self.fixed:
-            size = objectives.capacity(batch.inputs.size, batch.inputs.shape[1], self.phase.masking)
+            size = objectives.capacity(batch.inputs.size, length, self.phase.masking)
             batch = objectives.pad(batch, size)
         packing = None
         if self.phase.isolate_documents:
-            # Documents are separated by their end tokens, which masks may hide in the inputs.
-            numbers = objectives.document_numbers(windows, self.vocabulary.end)
+            # by their end tokens, which masks never hide
+            numbers = objectives.document_numbers(batch.inputs, self.vocabulary.end)
             ends = objectives.boundaries(numbers)
             # a power of two, so that compiled code meets few values
-            longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), windows.shape[1])
+            longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), length)
             packing = Packing(self._send(numbers), self._send(ends), longest)
         inputs, positions, targets = map(self._send, (batch.inputs, batch.positions, batch.targets))
         return Micro(inputs, positions, targets, packing)

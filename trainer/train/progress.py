@@ -35,12 +35,6 @@ class Tick:
     seconds_left: float | None = None
     fraction: float | None = None
 
-    def counts(self) -> tuple[int, int]:
-        """(done, total): steps, or percent of what comes before them; a total of 0 is unknown."""
-        if self.fraction is not None:
-            return int(100 * self.fraction), 100
-        return self.done, self.total if self.done else 0
-
 
 Listener = Callable[[Tick], None]
 
@@ -68,7 +62,11 @@ class TrainingDisplay(Display):
         detail = "" if tick.loss is None else f"loss {tick.loss:.3f}"
         if tick.tokens_per_second:
             detail += f"  {tick.tokens_per_second:,.0f} tokens/s"
-        done, total = tick.counts()
+        done, total = tick.done, tick.total if tick.done else 0  # 0: unknown
+        counts = f" {done}/{total}" if total else ""
+        if tick.fraction is not None:
+            done, total = int(100 * tick.fraction), 100
+            counts = f" {done}%"
         if self.bar is not None and self.task is not None:
             self.bar.update(
                 self.task, description=tick.what, completed=done, total=total or None, detail=detail
@@ -81,9 +79,6 @@ class TrainingDisplay(Display):
         self.last, self.spoke = state, time.monotonic()
         if tick.seconds_left:
             detail += f"  {tick.seconds_left:,.0f} s left"
-        counts = f" {done}/{total}" if total else ""
-        if tick.fraction is not None:
-            counts = f" {done}%"
         self.say(f"{tick.what}{counts}  {detail}".rstrip())
 
 

@@ -22,7 +22,7 @@ from trainer.disk import make_folder, write_json, writing
 from trainer.export import BEGINNING
 from trainer.model.guard import check_phases
 from trainer.model.network import load_model, new_model, weights_hash
-from trainer.model.tokens import check_fit, check_own_ids
+from trainer.model.tokens import check_fit
 from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.spec import Recipe, TokenizerTraining
 from trainer.train.distributed import StoppedError, World
@@ -49,8 +49,8 @@ def reporting(
 
 
 def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
-    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus. What a user
-    must know of it is logged.
+    """The run's tokenizer: the checkpoint's; of fresh weights a named one, or one trained on the
+    corpus. What a user must know of it is logged.
 
     exclude: texts of documents that must not be trained on, in addition to the recipe's list; no
     tokenizer is trained on them either.
@@ -65,12 +65,10 @@ def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
         length = recipe.corpus.sequence_length
         trained = train_tokenizer(allowed, base.tokenizer.vocabulary, length)
         return ReadTokenizer(trained, "trained on the corpus")
-    if base.tokenizer is not None:
-        read = read_tokenizer(base.tokenizer)
-    else:
-        read = read_tokenizer(str(base.model), revision=_commit(recipe))
+    source = base.tokenizer or str(base.model)
+    read = read_tokenizer(source, revision=_commit(recipe))
     for note in read.notes:
-        logging.getLogger("trainer").warning("%s: %s", base.tokenizer or base.model, note)
+        logging.getLogger("trainer").warning("%s: %s", source, note)
     return read
 
 
@@ -95,8 +93,6 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
         model = load_model(str(base.model), revision=_commit(recipe))
     check_phases(model, recipe)
     check_fit(model, tokenizer, masked=any(p.masking is not None for p in recipe.phases))
-    if base.model is not None and base.tokenizer is not None:
-        check_own_ids(base.model, tokenizer, revision=_commit(recipe))
     return model
 
 
