@@ -7,6 +7,7 @@ recipes and the demo.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -77,8 +78,8 @@ def documents(
     arguments.
     """
     rng = random.Random(seed)
-    for index in range(count):
-        language: Literal["en", "fr"] = (
-            "en" if languages == "en" or (languages == "both" and index % 2 == 0) else "fr"
-        )
+    turns: tuple[Literal["en", "fr"], ...] = ("en", "fr")
+    if languages != "both":
+        turns = (languages,)
+    for language in itertools.islice(itertools.cycle(turns), count):
         yield document(rng, language)

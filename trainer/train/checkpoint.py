@@ -122,13 +122,12 @@ def save_checkpoint(
 
 def _refusal(error: BaseException) -> OSError:
     """Why the system did not take a write: its error lies below torch's."""
-    failure = error
     if isinstance(error, CheckpointException):
-        failure = next((inner for inner, _ in error.failures.values()), error)
-    cause: BaseException | None = failure
+        error = next((inner for inner, _ in error.failures.values()), error)
+    cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
-    return cause or OSError(first_line(failure, 160))
+    return cause or OSError(first_line(error, 160))
 
 
 def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
@@ -161,13 +160,12 @@ def load_moments(
         if not key.startswith(_MOMENTS):
             continue
         name, _, moment = key.removeprefix(_MOMENTS).rpartition("/")
-        state[key] = torch.zeros_like(parameters[name].detach())
+        parameter = parameters[name]
+        state[key] = torch.zeros_like(parameter.detach())
         if moment == "step":
-            state[key] = torch.zeros(())
+            state[key] = torch.zeros((), device=parameter.device)
+        optimizer.state[parameter][moment] = state[key]
     _load(folder, state, world)
-    for key, value in state.items():
-        name, _, moment = key.removeprefix(_MOMENTS).rpartition("/")
-        optimizer.state[parameters[name]][moment] = value.to(parameters[name].device)
 
 
 def _tensors(model: nn.Module) -> dict[str, Any]:

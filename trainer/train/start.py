@@ -4,7 +4,6 @@ others wait.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 from collections.abc import Callable
@@ -122,16 +121,16 @@ def open_corpora(
                 hint=f"run `biobench corpus build` before, with the same options and --cache "
                 f"{cache}",
             )
-        built_now: Corpus | None = None
+        stopped = False
         if world.first:
-            with contextlib.suppress(StoppedError):
-                built_now = corpus.build(spec, tokenizer, cache, exclude=exclude, report=say)
+            try:
+                corpus.build(spec, tokenizer, cache, exclude=exclude, report=say)
+            except StoppedError:
+                stopped = True
         world.barrier()
-        if world.any(world.first and built_now is None):
+        if world.any(stopped):
             raise StoppedError
-        opened.append(
-            built_now or corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False)
-        )
+        opened.append(corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False))
         world.same(opened[-1].hash, "the corpus")
     return opened
 
@@ -158,13 +157,13 @@ def begin(
     begun: whether an earlier start has saved a state. maker: what made the tokenizer of a run that
     begins.
     """
-    hashes = tuple(
-        corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases
-    )
-    phases = hashes if len(corpora) > 1 else ()
+    phases: tuple[str, ...] = ()
+    if len(corpora) > 1:
+        places = [recipe.corpora.index(recipe.corpus_of(phase)) for phase in recipe.phases]
+        phases = tuple(corpora[place].hash for place in places)
     precision = precision_of(recipe, world.device)
-    start = read_start(out) if begun else None
-    if start is not None:
+    if begun:
+        start = read_start(out)
         if (start.manifest_hash, start.phase_manifests) != (corpora[0].hash, phases):
             raise UsageError(
                 "the corpus has changed since the run began",
