@@ -102,7 +102,7 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
     fields = recipe.model_dump(mode="json", exclude_defaults=True)
     corpus = ledger.corpus
     sources = ", ".join(f"{name} {share:.1%}" for name, share in corpus.sources.items())
-    parts = [
+    sections = [
         f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
         f"# {recipe.name}",
         recipe.description,
@@ -116,7 +116,7 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
         f"```yaml\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True).strip()}\n```",
         f"What was trained on, in numbers and hashes: [{FILE}]({FILE}).",
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 def _pipeline(masked: bool, both_sides: bool) -> str:
@@ -138,9 +138,10 @@ def _summary(ledger: Ledger, masked: bool, both_sides: bool) -> str:
     )
     if masked == both_sides:
         return text
-    last = "masked" if masked else "causal"
-    seen = "to both sides" if both_sides else "to those before it only"
-    return f"{text} The last phase was {last}, while these classes let every token attend {seen}."
+    objective, reach = "causal", "to both sides"
+    if masked:
+        objective, reach = "masked", "to those before it only"
+    return f"{text} The last phase was {objective}, while these classes let tokens attend {reach}."
 
 
 def _phases(phases: Sequence[PhaseRecord]) -> str:
@@ -168,7 +169,7 @@ def _guard(corpus: LedgerCorpus) -> str:
     """
     text = (
         f"Benchmark documents to exclude: {corpus.excluded_documents:,}; documents removed for "
-        f"it: {corpus.removed_documents:,}."
+        f"it: {corpus.removed_documents or 0:,}."
     )
     if not corpus.unguarded:
         return text

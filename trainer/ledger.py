@@ -312,9 +312,9 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
         else:
             binds = name not in (_FREE_OF_PHASE if number else _FREE_OF_RUN)
         # what a phase has not of its own is the run's
-        first, second = (_text(of.get((number, name), of.get((0, name)))) for of in (of_a, of_b))
+        texts = [_text(run.get((number, name), run.get((0, name)))) for run in (of_a, of_b)]
         label = f"phase {number} {name}" if number else name
-        rows.append(LedgerRow(label.replace("_", " "), first, second, binds))
+        rows.append(LedgerRow(label.replace("_", " "), texts[0], texts[1], binds))
     objectives = [[(phase.objective, phase.masking) for phase in run.phases] for run in (a, b)]
     is_matched = not any(row.mark == "!" for row in rows)
     return LedgerDiff(

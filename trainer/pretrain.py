@@ -212,15 +212,15 @@ def _loop(
     while at.step < steps:
         step = _step(run, training, batches, steps)
         at.seconds = time.perf_counter() - begun
-        due, last = _is_due(save_every, at.step), at.step == steps
+        due, is_last = _is_due(save_every, at.step), at.step == steps
         stopping = step.stops or (world.size == 1 and run.stop())
-        if _is_due(recipe.logging.every, at.step) or last or due or stopping:
+        if _is_due(recipe.logging.every, at.step) or is_last or due or stopping:
             loss = float(world.total(step.loss.clone()).item()) / max(step.targets, 1)
-            now = time.perf_counter()
-            speed = (at.step - logged_step) * step_tokens / max(now - logged_at, 1e-9)
-            logged_at, logged_step = now, at.step
+            logged = time.perf_counter()
+            speed = (at.step - logged_step) * step_tokens / max(logged - logged_at, 1e-9)
+            logged_at, logged_step = logged, at.step
             _report(run, phase, loss, step, speed=speed, cost=cost)
-        if last:
+        if is_last:
             break
         paused = time.perf_counter()
         if _is_due(evaluate_every, at.step):
@@ -263,7 +263,7 @@ def _step(run: State, training: PreparedPhase, batches: Batches, steps: int) -> 
     rate = recipe.optimizer.learning_rate * phase.schedule.peak
     rate *= factor(phase, at.step, steps=steps, step_tokens=step_tokens)
     with record_function(f"{LABEL}data"):
-        batch = batches.at(at.drawn, more=at.step + 1 < steps)
+        batch = batches.at(at.drawn, prefetch=at.step + 1 < steps)
     # other processes' wish to stop travels with the targets and is met a step later
     targets, stops = run.world.sums(batch.targets, int(run.world.size > 1 and run.stop()))
     loss, norm = train_step(
@@ -299,9 +299,9 @@ def _report(
             f"the loss of phase '{phase.name}' is not finite at step {at.step}",
             hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
         )
-    what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
-    left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
-    run.listener(Tick(what, at.total_steps, recipe.total_steps, loss, speed, left))
+    stage = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
+    seconds_left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
+    run.listener(Tick(stage, at.total_steps, recipe.total_steps, loss, speed, seconds_left))
     peak = peak_of(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
     _write(
         run,
@@ -358,12 +358,12 @@ def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
         if not world.any(world.first and not is_finished(run.out)):
             return PretrainingResult("done", run.out, folder, ledger)
         training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world)
-    held = ledger or run_ledger(
+    record = ledger or run_ledger(
         recipe, run.progress, run.start, run.corpora[0], world, run.unguarded
     )
 
     def texts(model_hash: str) -> dict[str, str]:
-        final = held.model_copy(update={"model_hash": model_hash})
+        final = record.model_copy(update={"model_hash": model_hash})
         return {"README.md": model_card(recipe, final), FILE: final.model_dump_json(indent=2)}
 
     export(training.module.model, run.out / START, folder, world, texts=texts)

@@ -214,7 +214,7 @@ def test_the_step_prepared_ahead_is_the_one_that_is_asked_for(small: list[str]) 
     made = batches(small, 1)
     for first in (0, 8, 40):
         plain = made.make(first).micros[0].input_ids
-        assert torch.equal(made.at(first, more=True).micros[0].input_ids, plain)
+        assert torch.equal(made.at(first, prefetch=True).micros[0].input_ids, plain)
     made.close()
 
 

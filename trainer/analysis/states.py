@@ -114,13 +114,13 @@ def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
 
 def check_shapes(checkpoints: Sequence[str | Path]) -> None:
     """Raise ModelError unless all have the first one's depth and width."""
-    first, *others = checkpoints
+    reference, *rivals = checkpoints
     for name, unit in (("num_hidden_layers", "layers"), ("hidden_size", "dimensions")):
-        wanted = getattr(read_config(first), name)
-        for other in others:
-            size = getattr(read_config(other), name)
+        wanted = getattr(read_config(reference), name)
+        for checkpoint in rivals:
+            size = getattr(read_config(checkpoint), name)
             if size != wanted:
-                differ = f"{first} has {wanted} {unit}, {other} has {size}"
+                differ = f"{reference} has {wanted} {unit}, {checkpoint} has {size}"
                 raise ModelError(differ, hint="compare checkpoints of one architecture")
 
 
@@ -131,10 +131,10 @@ def token_ids(
 
     Raises ModelError unless every checkpoint's tokenizer gives the same ids for all of them.
     """
-    first, *others = checkpoints
-    tokenizer = load_tokenizer(first)
-    limit = min(max_length, position_limit(read_config(first)) or max_length)
-    whole = tokenizer(list(texts), truncation=False)["input_ids"]
+    reference, *rivals = checkpoints
+    tokenizer = load_tokenizer(reference)
+    limit = min(max_length, position_limit(read_config(reference)) or max_length)
+    uncut = tokenizer(list(texts), truncation=False)["input_ids"]
 
     def cut(tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
         ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=limit)[
@@ -143,16 +143,16 @@ def token_ids(
         return ids
 
     ids = cut(tokenizer)
-    for other in others:
-        pairs = zip(ids, cut(load_tokenizer(other)), strict=True)
+    for checkpoint in rivals:
+        pairs = zip(ids, cut(load_tokenizer(checkpoint)), strict=True)
         for number, (row, other_row) in enumerate(pairs, 1):
             if other_row != row:
                 raise ModelError(
-                    f"the tokenizers of {first} and {other} differ: text {number} becomes other "
-                    f"ids ({len(row)} and {len(other_row)} tokens)",
+                    f"the tokenizers of {reference} and {checkpoint} differ: text {number} becomes "
+                    f"other ids ({len(row)} and {len(other_row)} tokens)",
                     hint="compare checkpoints that share a tokenizer",
                 )
-    return ids, sum(len(row) > limit for row in whole)
+    return ids, sum(len(row) > limit for row in uncut)
 
 
 def layer_states(
@@ -165,8 +165,8 @@ def layer_states(
     first module list that is as long as the config says. Raises ModelError where there is none, and
     for states that are not finite.
     """
-    where = resolve_device(device)
-    model = load_weights(AutoModel, checkpoint).to(where).eval()  # type: ignore[arg-type]
+    machine = resolve_device(device)
+    model = load_weights(AutoModel, checkpoint).to(machine).eval()  # type: ignore[arg-type]
     depth = model.config.num_hidden_layers
     lists = (module for module in model.modules() if isinstance(module, nn.ModuleList))
     blocks = next((blocks for blocks in lists if len(blocks) == depth), None)
@@ -185,7 +185,7 @@ def layer_states(
         block.register_forward_hook(keep)
     with torch.inference_mode():
         for text in ids:
-            model(input_ids=torch.tensor([list(text)], device=where))
+            model(input_ids=torch.tensor([list(text)], device=machine))
     rows = np.array(pooled).reshape(len(ids), depth, -1).swapaxes(0, 1)
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:

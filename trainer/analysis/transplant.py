@@ -131,10 +131,10 @@ def transplant(
             f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported"
         )
     chosen = _chosen_layers(layers, depth)
-    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
+    is_whole = len(chosen) == depth and set(parts) == {"attention", "mlp"}
     copied = 0
     for name, block in blocks.items():
-        if rest or (block and block[0] in chosen and block[1] in parts):
+        if is_whole or (block and block[0] in chosen and block[1] in parts):
             weights[name] = donated[name]
             copied += donated[name].numel()
     hybrid = Transplant(
@@ -143,7 +143,7 @@ def transplant(
         donor=str(b),
         layers=chosen,
         modules=tuple(parts),
-        rest=rest,
+        rest=is_whole,
         copied=copied,
         total=sum(weight.numel() for weight in weights.values()),
     )

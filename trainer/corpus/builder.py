@@ -41,12 +41,12 @@ Texts = Sequence[str] | Mapping[str, Sequence[str]]
 """Documents that must stay out, all together or by the benchmark task that they come from."""
 
 
-def excluded_documents(spec: CorpusSpec, more: Texts) -> Excluded:
+def excluded_documents(spec: CorpusSpec, documents: Texts) -> Excluded:
     """The documents that must stay out: those of the recipe's files and `more`."""
-    listed = list(more) if not isinstance(more, Mapping) else []
+    listed = list(documents) if not isinstance(documents, Mapping) else []
     for name in spec.exclude.files:
         listed += texts(CorpusSource(id="excluded", path=name), Path(spec.root))
-    tasks = more if isinstance(more, Mapping) else {}
+    tasks = documents if isinstance(documents, Mapping) else {}
     return Excluded(listed, n=spec.exclude.ngram, tasks=tasks)
 
 
@@ -101,8 +101,8 @@ def corpus_folder(
         del source["path"]  # what lies there counts, by its identity
     sources = [identity(s, root, cache / "sources.json") for s in spec.sources]
     words = tokenizer_hash(tokenizer)
-    parts = [[FORMAT, ENCODING], described, sources, words, excluded.hash, excluded.n]
-    return cache / sha256_of(canonical(parts).encode())[:20]
+    described_parts = [[FORMAT, ENCODING], described, sources, words, excluded.hash, excluded.n]
+    return cache / sha256_of(canonical(described_parts).encode())[:20]
 
 
 def _build(

@@ -122,12 +122,12 @@ class Fingerprints:
         near = self.spec.near_duplicates
         for row, text in enumerate(texts):
             tokens = words(text)
-            same = hash_of(" ".join(tokens))
+            in_order = hash_of(" ".join(tokens))
             if self.spec.exact_duplicates:
-                result[row, 0] = same
+                result[row, 0] = in_order
             if near is None:
                 continue
-            parts = [b"%d" % same] * self._bands
+            columns = [b"%d" % in_order] * self._bands
             if len(tokens) >= near.ngram:
                 minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
                 runs = {
@@ -136,12 +136,12 @@ class Fingerprints:
                 }
                 minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in sorted(runs)])
                 bands = np.split(minhash.hashvalues[: self._bands * self._rows], self._bands)
-                parts = [band.tobytes() for band in bands]
+                columns = [band.tobytes() for band in bands]
             result[row, -self._bands :] = [
                 int.from_bytes(
-                    hashlib.blake2b(part, digest_size=8, salt=b"%d" % band).digest(), "little"
+                    hashlib.blake2b(column, digest_size=8, salt=b"%d" % band).digest(), "little"
                 )
-                for band, part in enumerate(parts)
+                for band, column in enumerate(columns)
             ]
         return result
 

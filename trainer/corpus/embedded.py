@@ -65,10 +65,10 @@ def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
     capitals = {
         key[0].upper() + key[1:]: text[:1].upper() + text[1:] for key, text in texts.items()
     }
-    parts = [rng.choice(options) for options in _FILE[language]]
+    sentences = [rng.choice(options) for options in _FILE[language]]
     if rng.random() < 0.4:
-        parts.insert(3, rng.choice(_FILE[language][2]))
-    return " ".join(part.format(**values, **capitals) for part in parts)
+        sentences.insert(3, rng.choice(_FILE[language][2]))
+    return " ".join(sentence.format(**values, **capitals) for sentence in sentences)
 
 
 def documents(

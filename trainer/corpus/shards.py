@@ -131,14 +131,18 @@ def write_shards(
     shards = []
     piece = memoryview(b"")
     for number, start in enumerate(range(0, size, shard)):
-        file, digest, left = f"{name}-{number:05d}.bin", hashlib.sha256(), min(shard, size - start)
-        shards.append({"file": file, "tokens": left})
+        file, digest, bytes_left = (
+            f"{name}-{number:05d}.bin",
+            hashlib.sha256(),
+            min(shard, size - start),
+        )
+        shards.append({"file": file, "tokens": bytes_left})
         with (folder / file).open("wb") as handle:
-            while left:
+            while bytes_left:
                 piece = piece or memoryview(next(pieces))
-                handle.write(piece[:left])
-                digest.update(piece[:left])
-                left, piece = max(0, left - len(piece)), piece[left:]
+                handle.write(piece[:bytes_left])
+                digest.update(piece[:bytes_left])
+                bytes_left, piece = max(0, bytes_left - len(piece)), piece[bytes_left:]
         shards[-1]["sha256"] = digest.hexdigest()
     return shards
 
@@ -168,8 +172,8 @@ class Shards:
     def read(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(count, tokens) windows as int64."""
         out = np.empty((len(indices), self.length), dtype=np.int64)
-        which = np.searchsorted(self._ends, indices, side="right") - 1
-        for row, (index, shard) in enumerate(zip(indices, which, strict=True)):
+        shard_numbers = np.searchsorted(self._ends, indices, side="right") - 1
+        for row, (index, shard) in enumerate(zip(indices, shard_numbers, strict=True)):
             out[row] = self._maps[shard][index - self._ends[shard]]
         return out
 
@@ -220,8 +224,8 @@ class Corpus:
         file = self.folder / DETAILS
         if not file.is_file():
             return {}
-        held = read_json(Details, file, "the counts of removed documents are damaged", _REBUILD)
-        return held.removed_by_task
+        details = read_json(Details, file, "the counts of removed documents are damaged", _REBUILD)
+        return details.removed_by_task
 
     def verify(self) -> None:
         """Compare every shard with its hash, unless it is as it was when that was last done.

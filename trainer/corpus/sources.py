@@ -98,10 +98,10 @@ def identity(source: CorpusSource, root: Path, memory: Path) -> str:
 
     memory: see `digests`.
     """
-    parts: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
+    described: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
     files: list[Path] = []
     if source.embedded is not None:
-        parts.append(embedded.VERSION)
+        described.append(embedded.VERSION)
     elif source.path is not None:
         files = files_of(source, root)
     elif Path(str(source.hub)).is_dir():
@@ -110,7 +110,7 @@ def identity(source: CorpusSource, root: Path, memory: Path) -> str:
     for file, digest in zip(files, digests(files, memory), strict=True):
         packing = file.suffix if file.suffix in _PACKED else None
         contents.append([_kind(file, source), packing, digest])
-    return sha256_of(canonical([*parts, contents]).encode())
+    return sha256_of(canonical([*described, contents]).encode())
 
 
 def pinned(spec: CorpusSpec) -> CorpusSpec:
@@ -119,10 +119,10 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
     Raises DataUnavailableError where the hub does not tell and the recipe names none.
     """
     sources = list(spec.sources)
-    for place, source in enumerate(sources):
+    for number, source in enumerate(sources):
         if source.hub is not None:
             commit = hub.commit(source.hub, source.revision)
-            sources[place] = source.model_copy(update={"revision": commit})
+            sources[number] = source.model_copy(update={"revision": commit})
     return spec.model_copy(update={"sources": sources})
 
 
@@ -153,15 +153,15 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
 def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
     total = max(sum(file.stat().st_size for file in files), 1)
-    before = 0
+    bytes_before = 0
     for file in files:
         size = file.stat().st_size
         with file.open("rb") as raw:
             for text in _OpenFile(file, raw, source).documents():
                 done = size if raw.closed else raw.tell()
-                meter.fraction = (before + done) / total
+                meter.fraction = (bytes_before + done) / total
                 yield text
-        before += size
+        bytes_before += size
 
 
 class _OpenFile:

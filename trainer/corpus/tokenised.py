@@ -157,12 +157,16 @@ class _BuildLog:
     def _whole_lines(self) -> list[BatchLine]:
         """The journal's lines where their batches are in the files; none where it is damaged."""
         try:
-            *whole, _ = self.journal.read_text(encoding="utf-8").split("\n")
-            lines = [BatchLine.model_validate_json(text) for text in whole]
-            held = [file.stat().st_size for file in self.files]
+            *texts, _ = self.journal.read_text(encoding="utf-8").split("\n")
+            lines = [BatchLine.model_validate_json(text) for text in texts]
+            on_disk = [file.stat().st_size for file in self.files]
         except (OSError, ValueError):
             return []
-        if any(size > most for line in lines for size, most in zip(line.sizes, held, strict=True)):
+        if any(
+            size > bytes_there
+            for line in lines
+            for size, bytes_there in zip(line.sizes, on_disk, strict=True)
+        ):
             return []
         return lines
 

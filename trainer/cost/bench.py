@@ -109,4 +109,5 @@ def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, 
             sums[name] += event.device_time_total if device.type == "cuda" else event.cpu_time_total
     sums["forward"] -= sums["loss"]
     total = sum(sums.values()) or 1.0
-    return {name: value / total for name, value in sorted(sums.items(), key=lambda part: -part[1])}
+    largest_first = sorted(sums, key=sums.__getitem__, reverse=True)
+    return {name: sums[name] / total for name in largest_first}

@@ -167,7 +167,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     micro_tokens, micro_windows = max(_micro_batch(recipe, phase, gpus) for phase in trained)
     predicted = max(phase.predicted for phase in trained)
     state = _state_bytes(recipe, model.num_parameters(), gpus)
-    kept = micro_tokens * activation_bytes(recipe, model)
+    activations = micro_tokens * activation_bytes(recipe, model)
     return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
@@ -176,7 +176,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         micro_windows=micro_windows,
         gpu=gpu,
         gpus=gpus,
-        memory_bytes=state + kept + _logit_bytes(model, predicted * micro_tokens),
+        memory_bytes=state + activations + _logit_bytes(model, predicted * micro_tokens),
         state_bytes=state,
         steps=sum(phase.steps for phase in phases),
         tokens=sum(phase.tokens for phase in phases),

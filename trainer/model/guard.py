@@ -45,8 +45,8 @@ def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
     changed = tokens.clone()
     changed[:, later:] = (changed[:, later:] + vocabulary // 2) % vocabulary
     with torch.no_grad():
-        outputs, after = forward(tokens), forward(changed)
-    return float((outputs[:, :later].float() - after[:, :later].float()).abs().max())
+        outputs, outputs_changed = forward(tokens), forward(changed)
+    return float((outputs[:, :later].float() - outputs_changed[:, :later].float()).abs().max())
 
 
 def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
@@ -58,8 +58,7 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
     the sequence. Raises ModelError where the query depends on no key.
     """
     layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
-    length = tokens.shape[1]
-    middle = length // 2
+    middle = tokens.shape[1] // 2
     states: list[Tensor] = []
 
     def begin(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,8 +89,17 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
             "the attention of a layer reads no token",
             hint="check the base's num_attention_heads and num_key_value_heads",
         )
-    left, right = middle - int(keys.min()), int(keys.max()) - middle
-    return Reach(-1 if left == middle else left, -1 if right == length - 1 - middle else right)
+    return _clipped(middle - int(keys.min()), int(keys.max()) - middle, tokens)
+
+
+def _clipped(keys_left: int, keys_right: int, tokens: Tensor) -> Reach:
+    """A reach around the middle of the sequence, where one that the sequence cuts off is all."""
+    middle = tokens.shape[1] // 2
+    if keys_left >= middle:
+        keys_left = -1
+    if keys_right >= tokens.shape[1] - 1 - middle:
+        keys_right = -1
+    return Reach(keys_left, keys_right)
 
 
 def probe_tokens(model: PreTrainedModel) -> Tensor:
@@ -150,13 +158,7 @@ def _check_reaches(
         layer = layers_of(model)[types.index(kind)]
         wanted = reach(model.config, window_of(layer), causal=causal)
         measured = layer_reach(forward, layer, tokens)
-        # a window that the sequence cuts off is measured as all of it
-        before = tokens.shape[1] // 2
-        after = tokens.shape[1] - 1 - before
-        clipped = Reach(
-            -1 if wanted.left >= before else wanted.left,
-            -1 if wanted.right >= after else wanted.right,
-        )
+        clipped = _clipped(wanted.left, wanted.right, tokens)
         if measured != clipped:
             raise ModelError(
                 f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",

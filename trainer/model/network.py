@@ -148,10 +148,10 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     Raises ModelError for an architecture that cannot be pretrained, and where no weight of the
     prediction head is in the checkpoint's safetensors files.
     """
-    where: dict[str, Any] = {"revision": revision, "local_files_only": True}
+    options: dict[str, Any] = {"revision": revision, "local_files_only": True}
     try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **where)
-        folder = Path(str(cached_file(str(source), "config.json", **where))).parent
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **options)
+        folder = Path(str(cached_file(str(source), "config.json", **options))).parent
         files: list[Any] = [
             safe_open(file, framework="pt") for file in folder.glob("*.safetensors")
         ]
@@ -181,9 +181,9 @@ def check_source(source: str | Path, revision: str | None = None) -> None:
         if (folder / "config.json").exists():
             check_folder(folder)
         return
-    name, how = "model.safetensors.index.json", {"_raise_exceptions_for_missing_entries": False}
+    name, options = "model.safetensors.index.json", {"_raise_exceptions_for_missing_entries": False}
     try:
-        index = cached_file(str(source), name, revision=revision, **how)
+        index = cached_file(str(source), name, revision=revision, **options)
     except (OSError, ValueError):
         return  # whoever loads it says why it cannot be had
     if index is not None:
@@ -307,14 +307,14 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     family_of(kind)
     values = {name: value for name, value in fields.items() if name != "model_type"}
     shape = transformers.CONFIG_MAPPING[kind]
-    known = (
+    names = (
         {field.name for field in dataclasses.fields(shape)} | set(shape.attribute_map) | _TAKEN_TOO
     )
     for name, value in values.items():
-        if name not in known:
+        if name not in names:
             raise ModelError(
                 f"base.config.{name} is no field of a {kind} config",
-                hint=suggest(name, sorted(known)),
+                hint=suggest(name, sorted(names)),
             )
         counted = name.startswith("num_") or (name.endswith("_size") and name != "type_vocab_size")
         if counted and type(value) in (int, float) and value < 1:

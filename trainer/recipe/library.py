@@ -81,8 +81,8 @@ def load_recipe(
     try:
         return _valid(apply_overrides(located, overrides))
     except SpecError as error:
-        what = f"--set {' --set '.join(overrides)}: {error.what}"
-        raise SpecError(what, hint=error.hint) from None
+        complaint = f"--set {' --set '.join(overrides)}: {error.what}"
+        raise SpecError(complaint, hint=error.hint) from None
 
 
 def _valid(located: LocatedYaml) -> Recipe:
@@ -144,8 +144,8 @@ def _extended(located: LocatedYaml, path: Path, depth: int) -> dict[str, Any]:
     return fields
 
 
-def _fault(located: LocatedYaml, what: str, hint: str, *place: str) -> SpecError:
-    return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
+def _fault(located: LocatedYaml, complaint: str, hint: str, *keys: str) -> SpecError:
+    return SpecError(complaint, hint=hint, file=located.file, line=located.line_of(keys))
 
 
 def _arms(located: LocatedYaml) -> dict[str, Any]:
@@ -171,8 +171,8 @@ def _with_arm(
     extends."""
     fields = dict(declared[arm])
     if "extends" in fields:
-        other = fields.pop("extends")
-        if other not in declared or depth == 0:
+        lower_arm = fields.pop("extends")
+        if lower_arm not in declared or depth == 0:
             raise _fault(
                 located,
                 f"arm '{arm}' must extend another arm of this recipe, and not in a circle",
@@ -181,39 +181,39 @@ def _with_arm(
                 arm,
                 "extends",
             )
-        data = _with_arm(data, declared, other, located, depth - 1)
+        data = _with_arm(data, declared, lower_arm, located, depth - 1)
     return _lay(data, fields, located, "arms", arm)
 
 
 def _lay(
-    below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, *place: str
+    lower: dict[str, Any], upper: dict[str, Any], located: LocatedYaml, *keys: str
 ) -> dict[str, Any]:
     """`above` over `below`; a group of phases changes the phases of these names. place: of `above`
     in its file.
     """
-    changes = above.get("phases")
-    if isinstance(changes, dict) and isinstance(below.get("phases"), list):
-        phases = {str(phase["name"]): phase for phase in below["phases"]}
+    changes = upper.get("phases")
+    if isinstance(changes, dict) and isinstance(lower.get("phases"), list):
+        phases = {str(phase["name"]): phase for phase in lower["phases"]}
         for name, fields in changes.items():
             if name not in phases:
                 raise _fault(
                     located,
                     f"there is no phase '{name}' to change",
                     f"phases below: {', '.join(phases)}",
-                    *place,
+                    *keys,
                     "phases",
                     name,
                 )
             phases[name] = _merge(phases[name], fields)
-        above = {**above, "phases": list(phases.values())}
-    merged: dict[str, Any] = _merge(below, above)
+        upper = {**upper, "phases": list(phases.values())}
+    merged: dict[str, Any] = _merge(lower, upper)
     return merged
 
 
-def _merge(below: Any, above: Any) -> Any:
-    if not (isinstance(below, dict) and isinstance(above, dict)):
-        return above
-    return below | {key: _merge(below.get(key), value) for key, value in above.items()}
+def _merge(lower: Any, upper: Any) -> Any:
+    if not (isinstance(lower, dict) and isinstance(upper, dict)):
+        return upper
+    return lower | {key: _merge(lower.get(key), value) for key, value in upper.items()}
 
 
 def recipe_schema() -> dict[str, Any]:

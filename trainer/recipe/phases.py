@@ -129,8 +129,8 @@ class Phase(Growing):
 def parse_layers(text: str) -> list[int]:
     """``0-7`` or ``0,2,8-14`` to layer numbers. Raises ValueError."""
     numbers: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+    for span in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", span)
         if not match or int(match[2] or match[1]) < int(match[1]):
             raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")
         numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))

@@ -75,14 +75,14 @@ class Batches:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
         self._ahead: tuple[int, Future[StepBatch]] | None = None
 
-    def at(self, first: int, *, more: bool) -> StepBatch:
-        """The step whose first window is number `first`; with `more`, the next one is begun
+    def at(self, first: int, *, prefetch: bool) -> StepBatch:
+        """The step whose first window is number `first`; with `prefetch`, the next one is begun
         meanwhile.
         """
         ahead = self._ahead
         batch = ahead[1].result() if ahead is not None and ahead[0] == first else self.make(first)
         following = first + self.batch.sequences
-        self._ahead = (following, self._pool.submit(self.make, following)) if more else None
+        self._ahead = (following, self._pool.submit(self.make, following)) if prefetch else None
         return batch
 
     def close(self) -> None:
@@ -95,13 +95,13 @@ class Batches:
         indices, epochs = draw(
             first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data
         )
-        mine = self.world.slice(count)
-        size = self.batch.micro or len(mine)
+        share = self.world.slice(count)
+        size = self.batch.micro or len(share)
         micros: list[Micro] = []
         targets = 0
         seed = self.recipe.seeds.training
-        for start in range(mine.start, mine.stop, size):
-            rows = slice(start, min(start + size, mine.stop))
+        for start in range(share.start, share.stop, size):
+            rows = slice(start, min(start + size, share.stop))
             drawn = zip(epochs[rows].tolist(), indices[rows].tolist(), strict=True)
             keys = [(seed, self.number, epoch, index) for epoch, index in drawn]
             batch = self._targets(self.corpus.train.read(indices[rows]), keys)

@@ -166,13 +166,13 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     the state.
     """
     assert recipe.reuse is not None
-    other, through = Path(recipe.reuse.run), recipe.reuse.through
-    other_recipe = read_recipe(other)
+    donor, through = Path(recipe.reuse.run), recipe.reuse.through
+    other_recipe = read_recipe(donor)
     count = [phase.name for phase in recipe.phases].index(through) + 1
     # later phases may have any corpus; without corpora of their own the runs' manifests tell all
     own_corpora = any(recipe.corpus_of(phase) != recipe.corpus for phase in recipe.phases[:count])
     adopted = []
-    for run, beginning in ((recipe, start), (other_recipe, read_start(other))):
+    for run, beginning in ((recipe, start), (other_recipe, read_start(donor))):
         fields = training_fields(run) | {"start": beginning.model_dump()}
         fields["phases"] = fields["phases"][:count]
         manifests = fields["start"]["phase_manifests"]
@@ -181,13 +181,13 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     changed = differences(adopted[0], adopted[1])
     if changed:
         raise UsageError(
-            f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4])}",
+            f"reuse.run {donor} was not trained as this recipe begins: {', '.join(changed[:4])}",
             hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
         )
-    folder = other / FOLDER / phase_end_name(count - 1, through)
+    folder = donor / FOLDER / phase_end_name(count - 1, through)
     if not folder.is_dir():
         raise UsageError(
-            f"reuse.run {other} has no state at the end of phase '{through}'",
+            f"reuse.run {donor} has no state at the end of phase '{through}'",
             hint="finish that run with --resume, or train it again with "
             "checkpoints.keep_phases=true",
         )

@@ -39,8 +39,8 @@ def reporting(
     total: steps of the whole run.
     """
 
-    def say(what: str, fraction: float) -> None:
-        listener(Tick(what, 0, total, fraction=None if math.isnan(fraction) else fraction))
+    def say(stage: str, fraction: float) -> None:
+        listener(Tick(stage, 0, total, fraction=None if math.isnan(fraction) else fraction))
         if stop():
             raise StoppedError
 
@@ -159,8 +159,8 @@ def begin(
     """
     phases: tuple[str, ...] = ()
     if len(corpora) > 1:
-        places = [recipe.corpora.index(recipe.corpus_of(phase)) for phase in recipe.phases]
-        phases = tuple(corpora[place].hash for place in places)
+        numbers = [recipe.corpora.index(recipe.corpus_of(phase)) for phase in recipe.phases]
+        phases = tuple(corpora[number].hash for number in numbers)
     precision = precision_of(recipe, world.device)
     if begun:
         start = read_start(out)
