@@ -173,13 +173,8 @@ def test_report_with_noise(models: dict[str, Path]) -> None:
     drawn = draw(TEXTS, 40, [42, 43])
     assert len(drawn.texts) > 40
     report = compare(a, far, lambda: drawn, noise=(a, near), max_length=64)
-    assert [x.where for x in report.lines if x.estimator == "biased"] == [
-        *"0123",
-        "low",
-        "mid",
-        "late",
-        "all",
-    ]
+    wanted = [*"0123", "low", "mid", "late", "all"]
+    assert [x.where for x in report.lines if x.estimator == "biased"] == wanted
     for line in report.lines:
         assert line.ratio.value > 1
         assert line.divergence.low <= line.divergence.value <= line.divergence.high
@@ -191,10 +186,6 @@ def test_report_with_noise(models: dict[str, Path]) -> None:
     alone = compare(a, near, lambda: drawn, max_length=64).of("all", "debiased")
     assert alone.divergence.value == pytest.approx(every.noise.value)
     assert alone.noise is None
-    assert (
-        abs(compare(a, a, lambda: drawn, max_length=64).of("all", "biased").divergence.value)
-        < 1e-12
-    )
 
 
 def test_a_noise_pair_that_its_ledgers_deny_is_named(

@@ -207,8 +207,7 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
     os.utime(two / "a.jsonl", (1, 1))
     (two / "a.jsonl").rename(two / "moved.jsonl")
     assert folder(one, "a.jsonl") == folder(two, "moved.jsonl") == folder(tmp_path, "one/a.jsonl")
-    with (two / "moved.jsonl").open("a") as file:
-        file.write('{"text": "more"}\n')
+    (two / "moved.jsonl").write_text('{"text": "other"}\n')
     assert folder(one, "a.jsonl") != folder(two, "moved.jsonl")
 
 
@@ -216,23 +215,19 @@ def test_files_are_hashed_once_and_again_when_they_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    hashing = sources.file_hash
+    hashing, memory = sources.file_hash, tmp_path / "m.json"
     monkeypatch.setattr(sources, "file_hash", lambda f: (read.append(f.name), hashing(f))[1])
-    files = [tmp_path / f"{n}.bin" for n in range(4)]
+    files = [tmp_path / "a.bin", tmp_path / "b.bin"]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number]))
-    first = digests(files, tmp_path / "m.json")
-    assert first == [hashing(f) for f in files]
-    assert sorted(read) == sorted(f.name for f in files)
-    read.clear()
-    assert digests(files[::-1], tmp_path / "m.json") == first[::-1]
-    assert read == []
-    files[3].write_bytes(b"xy")
-    changed = digests(files, tmp_path / "m.json")
-    assert read == ["3.bin"]
-    assert [n for n, (a, b) in enumerate(zip(first, changed, strict=True)) if a != b] == [3]
-    (tmp_path / "m.json").write_text("torn")
-    assert digests(files, tmp_path / "m.json") == changed
+    assert digests(files, memory) == [hashing(f) for f in files]
+    digests(files[::-1], memory)
+    files[1].write_bytes(b"xy")
+    assert digests(files[::-1], memory) == [hashing(f) for f in files[::-1]]
+    assert read == ["a.bin", "b.bin", "b.bin"]
+    for torn in ("torn", "[]", '{"a": 1}', "[" * 9_999):
+        memory.write_text(torn)
+        assert digests(files, memory) == [hashing(f) for f in files]
 
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"

@@ -13,9 +13,8 @@ from tests.helpers.pretrain_models import tiny
 from trainer import api
 from trainer.cost.flops import PEAK, peak_of, token_cost
 from trainer.cost.plan import skeleton
-from trainer.model.guard import check_phases, freeze
+from trainer.model.guard import check_phases
 from trainer.model.network import Trainee
-from trainer.recipe.phases import Freeze
 
 
 @pytest.mark.parametrize(
@@ -145,15 +144,6 @@ def test_a_look_at_all_phases_leaves_every_layer_to_train() -> None:
     model = skeleton(recipe)
     check_phases(model, recipe)
     assert all(p.requires_grad for p in model.parameters())
-
-
-def test_the_cost_of_a_model_follows_what_is_frozen() -> None:
-    model = tiny("bert")
-    free, *_ = token_cost(model, length=64, causal=True, predicted=1.0)
-    freeze(model, Freeze(layers=f"0-{model.config.num_hidden_layers - 1}"))
-    assert token_cost(model, length=64, causal=True, predicted=1.0)[0] == pytest.approx(
-        free * 2 / 3
-    )
 
 
 def test_speed_and_parts_of_each_phase(small: list[str]) -> None:

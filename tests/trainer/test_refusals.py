@@ -27,7 +27,7 @@ from trainer import api
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
 from trainer.model.network import load_model, new_model
-from trainer.model.tokens import check_fit, check_own_ids
+from trainer.model.tokens import check_fit
 from trainer.pretrain import State, _report, _Step
 from trainer.recipe.library import load_recipe
 from trainer.train import checkpoint
@@ -332,34 +332,6 @@ def test_ids_of_a_config_must_be_the_tokenizer_s() -> None:
     what = "sep_token_id is 2 by base.config and 3 by the tokenizer"
     refusal(what, new_model, {**SIZES, "sep_token_id": 2}, TOKENIZER, 1)
     assert new_model({**SIZES, "sep_token_id": 3}, TOKENIZER, 1).config.sep_token_id == 3
-
-
-def test_a_tokenizer_with_another_meaning_of_the_ids_is_refused(tmp_path: Path) -> None:
-    new_model(SIZES, TOKENIZER, 1).save_pretrained(tmp_path)
-    other = train_tokenizer([t.upper() for t in TEXTS], 400, 64)
-    check_own_ids(tmp_path, other)
-    moved = train_tokenizer(TEXTS, 400, 64)
-    moved.sep_token = "[PAD]"
-    refusal(
-        "sep_token_id is 3 by the checkpoint's config and 0 by the tokenizer",
-        check_own_ids,
-        tmp_path,
-        moved,
-    )
-    TOKENIZER.save_pretrained(tmp_path)
-    check_own_ids(tmp_path, TOKENIZER)
-    refusal(r"id \d+ is '.+' there and '.+' here", check_own_ids, tmp_path, other)
-    moved = train_tokenizer(TEXTS, 400, 64)
-    moved.mask_token = "[UNK]"
-    refusal(
-        "mask_token_id is 4 by the checkpoint's tokenizer and 1 by the tokenizer",
-        check_own_ids,
-        tmp_path,
-        moved,
-    )
-    larger = train_tokenizer(TEXTS, 400, 64)
-    larger.add_tokens(["<more>"])
-    check_own_ids(tmp_path, larger)
 
 
 def test_pickled_weights_load_by_name_alone(
