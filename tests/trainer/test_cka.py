@@ -152,8 +152,8 @@ def test_intervals_and_ratios_by_hand() -> None:
 
 
 OTHERS = {
-    "depth": ({"num_hidden_layers": 3}, "has 4 layers, ", "num_hidden_layers is 4 in "),
-    "width": ({"hidden_size": 16}, "has 32 dimensions, ", "hidden_size is 32 in "),
+    "depth": ({"num_hidden_layers": 3}, "has 4 layers of 32", "num_hidden_layers is 4 in "),
+    "width": ({"hidden_size": 16}, "has 4 layers of 16", "hidden_size is 32 in "),
     "tokenizer": ({"vocabulary": 420}, "the tokenizers of ", "the checkpoints do not fit: "),
 }
 

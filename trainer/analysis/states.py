@@ -114,14 +114,13 @@ def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
 
 def check_shapes(checkpoints: Sequence[str | Path]) -> None:
     """Raise ModelError unless all have the first one's depth and width."""
-    reference, *rivals = checkpoints
-    for name, unit in (("num_hidden_layers", "layers"), ("hidden_size", "dimensions")):
-        wanted = getattr(read_config(reference), name)
-        for checkpoint in rivals:
-            size = getattr(read_config(checkpoint), name)
-            if size != wanted:
-                differ = f"{reference} has {wanted} {unit}, {checkpoint} has {size}"
-                raise ModelError(differ, hint="compare checkpoints of one architecture")
+    shapes = []
+    for checkpoint in checkpoints:
+        config = read_config(checkpoint)
+        shapes.append(f"{config.num_hidden_layers} layers of {config.hidden_size} dimensions")
+        if shapes[-1] != shapes[0]:
+            differ = f"{checkpoints[0]} has {shapes[0]}, {checkpoint} has {shapes[-1]}"
+            raise ModelError(differ, hint="compare checkpoints of one architecture")
 
 
 def token_ids(

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,9 @@ from biobench.schema.strict import Strict
 from trainer.disk import PLACE, make_folder, read_json, write_text, writing
 from trainer.ledger import PhaseRecord
 from trainer.train.distributed import World
+
+# a single process is not distributed, and need not be told so
+warnings.filterwarnings("ignore", message="torch.distributed is disabled")
 
 FOLDER = "checkpoints"
 PROGRESS = "progress.json"
@@ -100,10 +101,12 @@ def save_checkpoint(
         make_folder(final.parent)
         shutil.rmtree(temporary, ignore_errors=True)
     world.barrier()
-    state = _tensors(model) | _moments(model, optimizer)
+    state = _tensors(model)
+    for parameter_name, parameter in model.named_parameters():
+        for moment, value in optimizer.state.get(parameter, {}).items():
+            state[f"{_MOMENTS}{parameter_name}/{moment}"] = value
     try:
-        with _undistributed():
-            save(state, checkpoint_id=temporary, no_dist=world.size == 1)
+        save(state, checkpoint_id=temporary, no_dist=world.size == 1)
         world.barrier()
         if world.first:
             write_text(temporary / PROGRESS, progress.model_dump_json(indent=2))
@@ -134,10 +137,11 @@ def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
     """Delete all but the newest `keep` checkpoints within phases, and those at phase ends unless
     `keep_phases`.
     """
-    steps = [f for f in (out / FOLDER).glob("step-*") if f.suffix != ".tmp"]
-    steps.sort(key=lambda folder: (len(folder.name), folder.name))
-    ends = [] if keep_phases else [f for f in (out / FOLDER).glob("end-*") if f.suffix != ".tmp"]
-    for folder in {*steps[:-keep], *ends} - {latest_checkpoint(out)}:
+    steps = sorted((out / FOLDER).glob("step-*[0-9]"), key=lambda f: (len(f.name), f.name))
+    stale = set(steps[:-keep])
+    if not keep_phases:
+        stale |= {f for f in (out / FOLDER).glob("end-*") if f.suffix != ".tmp"}
+    for folder in stale - {latest_checkpoint(out)}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -172,28 +176,11 @@ def _tensors(model: nn.Module) -> dict[str, Any]:
     return {f"model/{name}": p.detach() for name, p in model.named_parameters()}
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    moments = {}
-    for name, parameter in model.named_parameters():
-        for moment, value in optimizer.state.get(parameter, {}).items():
-            moments[f"{_MOMENTS}{name}/{moment}"] = value
-    return moments
-
-
-@contextmanager
-def _undistributed() -> Iterator[None]:
-    """Without torch's warning that a single process is not distributed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-        yield
-
-
 def _load(folder: Path, state: dict[str, Any], world: World) -> None:
     if not state:
         return
     try:
-        with _undistributed():
-            load(state, checkpoint_id=folder, no_dist=world.size == 1)
+        load(state, checkpoint_id=folder, no_dist=world.size == 1)
     except (OSError, CheckpointException, RuntimeError, ValueError, KeyError, EOFError) as error:
         raise StoreError(
             f"the checkpoint cannot be read: {first_line(error, 160)}", hint=_REMEDY, file=folder

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
 from trainer.model import attention, guard
-from trainer.model.families import check_windows, layers_of
+from trainer.model.families import layers_of
 from trainer.model.guard import GuardReport, freeze
 from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.recipe.spec import Recipe
@@ -58,7 +58,6 @@ def prepare(
     Raises ModelError, StoreError.
     """
     phase = recipe.phases[phase_index]
-    check_windows(model, recipe.length_of(phase))
     if state is not None:
         checkpoint.load_weights(state, model, world)
     set_dropout(model, recipe.engine.dropout)
@@ -132,18 +131,11 @@ def _kernels(
         module.hidden(tokens, causal=causal, packing=packing if isolated else None)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
-        why = (
-            "the kernels take no such tensors"
-            if attention.KERNELS
-            else "no kernel for windows is there"
-        )
         logging.getLogger("trainer").warning(
-            "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); "
-            "install flash-attn, "
-            "use bf16, or set engine.dropout=0",
+            "%s runs over a mask of tokens x tokens, slow and large: %s; install flash-attn, use "
+            "bf16, or set engine.dropout=0",
             " and ".join(dense),
-            "; ".join(refusals) or why,
-            precision,
+            "; ".join(refusals) or f"no kernel for windows in {precision} with this dropout",
         )
     return kernels
 

@@ -175,8 +175,8 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     for run, beginning in ((recipe, start), (other_recipe, read_start(donor))):
         fields = training_fields(run) | {"start": beginning.model_dump()}
         fields["phases"] = fields["phases"][:count]
-        manifests = fields["start"]["phase_manifests"]
-        fields["start"]["phase_manifests"] = manifests[:count] if own_corpora else ()
+        compared = beginning.phase_manifests[:count] if own_corpora else ()
+        fields["start"]["phase_manifests"] = compared
         adopted.append(fields)
     changed = differences(adopted[0], adopted[1])
     if changed:
