@@ -130,11 +130,9 @@ class Fingerprints:
             columns = [b"%d" % in_order] * self._bands
             if len(tokens) >= near.ngram:
                 minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
-                runs = {
-                    " ".join(tokens[i : i + near.ngram])
-                    for i in range(len(tokens) - near.ngram + 1)
-                }
-                minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in sorted(runs)])
+                starts = range(len(tokens) - near.ngram + 1)
+                runs = {" ".join(tokens[start : start + near.ngram]) for start in starts}
+                minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in runs])
                 bands = np.split(minhash.hashvalues[: self._bands * self._rows], self._bands)
                 columns = [band.tobytes() for band in bands]
             result[row, -self._bands :] = [

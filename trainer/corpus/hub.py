@@ -46,11 +46,8 @@ def stream(source: CorpusSource) -> Iterator[str]:
     """The documents of a dataset. Raises DataUnavailableError, DataFormatError."""
     from datasets import load_dataset
 
-    wrong: tuple[type[Exception], ...] = (
-        *client_errors(),
-        ValueError,
-        RuntimeError,
-    )  # the last: datasets as scripts
+    # RuntimeError: datasets as scripts
+    wrong: tuple[type[Exception], ...] = (*client_errors(), ValueError, RuntimeError)
     try:
         set_patience()
         rows = load_dataset(

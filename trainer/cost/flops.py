@@ -44,9 +44,8 @@ def token_cost(
     """
     config = model.config
     layers = layers_of(model)
-    width = config.num_attention_heads * (
-        getattr(config, "head_dim", 0) or config.hidden_size // config.num_attention_heads
-    )
+    heads = config.num_attention_heads
+    width = heads * (getattr(config, "head_dim", 0) or config.hidden_size // heads)
     keys = 0.0
     for layer in layers:
         window = reach(config, window_of(layer), causal=causal)
@@ -68,6 +67,5 @@ def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:
 
 def peak_of(device_name: str) -> float | None:
     """Peak bf16 operations per second of a named GPU; None for one that is not in the table."""
-    return next(
-        (value for name, value in PEAK.items() if name.lower() in device_name.lower()), None
-    )
+    named = (peak for name, peak in PEAK.items() if name.lower() in device_name.lower())
+    return next(named, None)

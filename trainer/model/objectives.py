@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,11 +95,9 @@ def capacity(tokens: int, length: int, masking: Masking | None) -> int:
 
 def pad(targets: Targets, size: int) -> Targets:
     """Fill positions up to `size` with places without a target."""
-    missing = size - targets.positions.size
-    if missing <= 0:
-        return targets
-    filled = np.pad(targets.targets, (0, missing), constant_values=IGNORE)
-    return replace(targets, positions=np.pad(targets.positions, (0, missing)), targets=filled)
+    missing = (0, max(0, size - targets.positions.size))
+    filled = np.pad(targets.targets, missing, constant_values=IGNORE)
+    return Targets(targets.inputs, np.pad(targets.positions, missing), filled)
 
 
 def document_numbers(windows: Ids, end: int) -> Ids:

@@ -48,11 +48,9 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     """
     end = end_token(tokenizer)
     assert end is not None
-    special = np.zeros(rows, dtype=bool)
-    special[[i for i in tokenizer.all_special_ids if i < rows]] = True
-    named = np.zeros(rows, dtype=bool)
-    named[list(tokenizer.get_vocab().values())] = True
-    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(named & ~special))
+    special = np.isin(np.arange(rows), tokenizer.all_special_ids)
+    ordinary = np.setdiff1d(list(tokenizer.get_vocab().values()), tokenizer.all_special_ids)
+    return Vocabulary(end, tokenizer.mask_token_id, special, ordinary.astype(np.int64))
 
 
 class Batches:
@@ -73,16 +71,17 @@ class Batches:
         self.batch = recipe.batch_of(self.phase)
         self.vocabulary, self.world, self.fixed = vocabulary, world, fixed
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
-        self._ahead: tuple[int, Future[StepBatch]] | None = None
+        self._ahead: dict[int, Future[StepBatch]] = {}
 
     def at(self, first: int, *, prefetch: bool) -> StepBatch:
         """The step whose first window is number `first`; with `prefetch`, the next one is begun
         meanwhile.
         """
-        ahead = self._ahead
-        batch = ahead[1].result() if ahead is not None and ahead[0] == first else self.make(first)
+        ahead = self._ahead.pop(first, None)
+        batch = self.make(first) if ahead is None else ahead.result()
         following = first + self.batch.sequences
-        self._ahead = (following, self._pool.submit(self.make, following)) if prefetch else None
+        if prefetch:
+            self._ahead[following] = self._pool.submit(self.make, following)
         return batch
 
     def close(self) -> None:
@@ -100,8 +99,8 @@ class Batches:
         micros: list[Micro] = []
         targets = 0
         seed = self.recipe.seeds.training
-        for start in range(share.start, share.stop, size):
-            rows = slice(start, min(start + size, share.stop))
+        for start in range(0, len(share), size):
+            rows = list(share[start : start + size])
             drawn = zip(epochs[rows].tolist(), indices[rows].tolist(), strict=True)
             keys = [(seed, self.number, epoch, index) for epoch, index in drawn]
             batch = self._targets(self.corpus.train.read(indices[rows]), keys)

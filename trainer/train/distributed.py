@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -127,15 +127,14 @@ def determinism(wanted: bool) -> Iterator[None]:
     cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU
     before.
     """
-    was_on = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    mode = torch.get_deterministic_debug_mode()
     if wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(was_on, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(mode)
 
 
 @contextmanager
@@ -143,13 +142,11 @@ def fast_products(device: torch.device) -> Iterator[None]:
     """Inside, a GPU rounds the factors of fp32 matrix products to TF32. The setting is of the whole
     process: what the caller had is restored.
     """
-    earlier_precision = torch.get_float32_matmul_precision()
-    if device.type == "cuda":
-        torch.set_float32_matmul_precision("high")
-    try:
+    with ExitStack() as stack:
+        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        if device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
         yield
-    finally:
-        torch.set_float32_matmul_precision(earlier_precision)
 
 
 class StoppedError(Exception):

@@ -82,7 +82,7 @@ def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | No
     world, module = batches.world, training.wrapped
     share = max(1, batches.batch.sequences // world.size)
     size = min(batches.batch.micro or share, share, 64)
-    chunks = [range(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
+    chunks = [rows[i : i + size] for i in range(0, len(rows), size)]
     sums = torch.zeros(2, device=world.device, dtype=torch.float64)
     module.eval()
     # Every process makes the same number of forward passes, as sharded weights need.
