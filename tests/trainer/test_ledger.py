@@ -110,12 +110,10 @@ def test_twins_may_differ_in_what_is_free() -> None:
 
 def test_a_phase_more_is_a_difference() -> None:
     one = ledger("a")
-    more = one.model_copy(
-        update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))}
-    )
+    more = one.model_copy(update={"phases": one.phases * 2})
     for diff in (compare(one, more), compare(more, one)):
         named = {r.name for r in diff.differing}
-        assert {"phases", "phase 2 tokens", "phase 2 last sample", "phase 2 sample order"} <= named
+        assert {"phases", "phase 2 tokens", "phase 2 sample order"} <= named
 
 
 def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
@@ -127,9 +125,8 @@ def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
         ("batch_sequences", 7, "batch sequences"),
         ("corpus", own, "corpus manifest"),
     ):
-        assert [r.name for r in against({f"phases.0.{field}": value}).differing] == [
-            f"phase 1 {line}"
-        ]
+        (row,) = against({f"phases.0.{field}": value}).differing
+        assert row.name == f"phase 1 {line}"
 
 
 def test_a_noise_pair_has_one_objective_and_masking_is_free_only_where_they_differ() -> None:
@@ -156,38 +153,23 @@ def test_fields_of_earlier_ledgers_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "objective", "auto", "pipeline", "said"),
+    ("head", "objective", "pipeline", "said"),
     [
-        (
-            "ModernBertForMaskedLM",
-            "clm",
-            "AutoModelForMaskedLM",
-            "feature-extraction",
-            "last phase was causal",
-        ),
-        ("ModernBertForMaskedLM", "mlm", "AutoModelForMaskedLM", "fill-mask", ""),
-        ("Gemma3ForCausalLM", "clm", "AutoModelForCausalLM", "text-generation", ""),
-        (
-            "Gemma3ForCausalLM",
-            "mlm",
-            "AutoModelForCausalLM",
-            "feature-extraction",
-            "last phase was masked",
-        ),
+        ("ForMaskedLM", "clm", "feature-extraction", "last phase was causal"),
+        ("ForMaskedLM", "mlm", "fill-mask", ""),
+        ("ForCausalLM", "clm", "text-generation", ""),
+        ("ForCausalLM", "mlm", "feature-extraction", "last phase was masked"),
     ],
 )
 def test_the_card_names_the_classes_that_load_the_model(
-    architecture: str, objective: str, auto: str, pipeline: str, said: str
+    head: str, objective: str, pipeline: str, said: str
 ) -> None:
     masking = "masking: {rate: 0.3}, " if objective == "mlm" else ""
     phases = f"phases=[{{name: one, objective: {objective}, {masking}tokens: 800}}]"
-    run = ledger("a", objective)
-    held = run.model_copy(
-        update={"base": run.base.model_copy(update={"architecture": architecture})}
-    )
-    card = model_card(load_recipe("toy_detour", [phases]), held)
+    run = changed({"base.architecture": f"Any{head}"})
+    card = model_card(load_recipe("toy_detour", [phases]), run)
     assert f"pipeline_tag: {pipeline}\n" in card
-    assert re.findall(r"`(Auto\w+)`", card) == ["AutoModel", auto]
+    assert re.findall(r"`(Auto\w+)`", card) == ["AutoModel", f"AutoModel{head}"]
     assert said in card
     assert said or "while these classes" not in card
 

@@ -184,20 +184,11 @@ def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed
     reference: Path, small: list[str], tmp_path: Path
 ) -> None:
     refusal("holds a run already", train, reference, small)
-    refusal(
-        r"optimizer\.learning_rate",
-        train,
-        reference,
-        [*small, "optimizer.learning_rate=1e-3"],
-        resume=True,
-    )
-    refusal(
-        "began in fp32 and would go on in bf16",
-        train,
-        reference,
-        [*small, "engine.precision=bf16"],
-        resume=True,
-    )
+    for change, what in (
+        ("optimizer.learning_rate=1e-3", r"optimizer\.learning_rate"),
+        ("engine.precision=bf16", "began in fp32 and would go on in bf16"),
+    ):
+        refusal(what, train, reference, [*small, change], resume=True)
 
 
 def test_a_damaged_checkpoint_or_shard_is_one_clear_line(
@@ -251,14 +242,8 @@ def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(
     first, second = whole.phases
     assert (first.corpus, first.sequence_length, first.batch_sequences) == (None, None, None)
     assert second.corpus.sources["abstracts"] == pytest.approx(0.75, abs=0.02)
-    assert (second.sequence_length, second.batch_sequences, second.tokens, second.steps) == (
-        96,
-        4,
-        3072,
-        8,
-    )
+    assert (second.sequence_length, second.batch_sequences, second.steps) == (96, 4, 8)
     assert second.first_sample == 0, "another corpus is read from its beginning"
-    assert whole.tokens == first.tokens + second.tokens
     overrides = [*two, "checkpoints.every=384", "checkpoints.keep=9"]
 
     def kill(tick: Tick) -> None:
@@ -279,13 +264,7 @@ def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path:
     ]
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
     records = train(tmp_path / "run", overrides).ledger.phases
-    assert [(r.first_sample, r.last_sample) for r in records] == [
-        (0, 31),
-        (0, 31),
-        (32, 63),
-        (0, 31),
-        (32, 63),
-    ]
+    assert [record.first_sample for record in records] == [0, 0, 32, 0, 32]
 
 
 @pytest.mark.parametrize(

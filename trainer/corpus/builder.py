@@ -42,7 +42,7 @@ Texts = Sequence[str] | Mapping[str, Sequence[str]]
 
 
 def excluded_documents(spec: CorpusSpec, documents: Texts) -> Excluded:
-    """The documents that must stay out: those of the recipe's files and `more`."""
+    """The documents that must stay out: those of the recipe's files and these."""
     listed = list(documents) if not isinstance(documents, Mapping) else []
     for name in spec.exclude.files:
         listed += texts(CorpusSource(id="excluded", path=name), Path(spec.root))

@@ -188,8 +188,8 @@ def _with_arm(
 def _lay(
     lower: dict[str, Any], upper: dict[str, Any], located: LocatedYaml, *keys: str
 ) -> dict[str, Any]:
-    """`above` over `below`; a group of phases changes the phases of these names. place: of `above`
-    in its file.
+    """`upper` over `lower`; a group of phases changes the phases of these names. keys: where
+    `upper` stands in its file.
     """
     changes = upper.get("phases")
     if isinstance(changes, dict) and isinstance(lower.get("phases"), list):

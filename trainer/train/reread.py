@@ -61,7 +61,7 @@ def run_folder(path: str | Path) -> Path | None:
 def reread(path: str | Path, listed: Callable[[], list[str]]) -> TrainingText:
     """The training text of a finished run, proved to be the one that its ledger names.
 
-    more: gives the documents that were excluded in addition to the recipe's list; asked for only
+    listed: gives the documents that were excluded in addition to the recipe's list; asked for only
     where the ledger says that there were some. Raises UsageError for a path that is no run,
     StoreError where the text, the built corpus or the list of exclusions is not what it was.
     """
