@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -26,7 +25,7 @@ from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import TrainingError
 from trainer.corpus.builder import Texts
 from trainer.corpus.shards import Corpus
-from trainer.cost.flops import peak_of, phase_cost
+from trainer.cost.flops import device_name, peak_of, phase_cost
 from trainer.disk import write_json
 from trainer.export import export, model_card
 from trainer.ledger import FILE, Ledger, intact_ledger, read_ledger
@@ -300,9 +299,9 @@ def _report(
             hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
         )
     stage = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
-    seconds_left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
+    seconds_left = (recipe.total_tokens - at.total_tokens) / speed
     run.listener(Tick(stage, at.total_steps, recipe.total_steps, loss, speed, seconds_left))
-    peak = peak_of(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+    peak = peak_of(device_name(device))
     _write(
         run,
         "train",

@@ -85,8 +85,8 @@ LATE = "schedule: {shape: linear, warmup: 4k, cooldown: 7k}"
     [
         ("sequence_length: 128", "sequnce_length: 128", 5, "unknown key 'sequnce_length'"),
         ("tokens: 10k", "tokens: 10 kilo", 9, "not an amount of tokens"),
-        ("masking: {rate: 0.3}, ", "", 9, "mlm without masking"),
-        ("objective: mlm", "objective: clm", 9, "clm with masking"),
+        ("masking: {rate: 0.3}, ", "", 9, "'one' is mlm: mlm has masking"),
+        ("objective: mlm", "objective: clm", 9, "'one' is clm: mlm has masking"),
         ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a name"),
         ("tokens: 10k}", "tokens: 10k, schedule: {warmup: -5}}", 9, "warmup"),
         ("path: texts", "embedded: {documents: 20}, path: texts", 4, "exactly one of"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from biobench.core.machine import resolve_device
+from trainer.cost.flops import device_name
 from trainer.model.network import LABEL
 from trainer.recipe.spec import Checkpoints, Recipe
 from trainer.train.progress import FILE, read_metrics
@@ -82,8 +83,7 @@ def bench(
                     parts=_parts(profiler, device),
                 )
             )
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    return MachineSpeed(recipe.name, name, tuple(speeds))
+    return MachineSpeed(recipe.name, device_name(device), tuple(speeds))
 
 
 def _short(recipe: Recipe, steps: int) -> Recipe:

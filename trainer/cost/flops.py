@@ -8,6 +8,7 @@ the window where attention is local, S or (S + 1) / 2 where it is not.
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -65,7 +66,12 @@ def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:
     return sum(token_cost(model, length=length, causal=causal, predicted=phase.predicted))
 
 
-def peak_of(device_name: str) -> float | None:
+def device_name(device: torch.device) -> str:
+    """A GPU's name; the kind of another device."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def peak_of(device: str) -> float | None:
     """Peak bf16 operations per second of a named GPU; None for one that is not in the table."""
-    named = (peak for name, peak in PEAK.items() if name.lower() in device_name.lower())
+    named = (peak for name, peak in PEAK.items() if name.lower() in device.lower())
     return next(named, None)

@@ -95,9 +95,9 @@ class Trainee(nn.Module):
             )
         self.model = model
         self._family = family_of(model.config.model_type)
-        self._extra: dict[str, Any] = (
-            {"use_cache": False} if hasattr(model.config, "use_cache") else {}
-        )
+        self._extra: dict[str, Any] = {}
+        if hasattr(model.config, "use_cache"):
+            self._extra["use_cache"] = False
         self.compiled_loss = False
 
     def hidden(self, input_ids: Tensor, *, causal: bool, packing: Packing | None = None) -> Tensor:
@@ -135,8 +135,7 @@ class Trainee(nn.Module):
             transformed = self._family.transform(self.model, picked)
             if torch.is_autocast_enabled(hidden.device.type):
                 transformed = transformed.to(torch.get_autocast_dtype(hidden.device.type))
-            head = decoder_of(self.model)
-            compiled = self.compiled_loss
+            head, compiled = decoder_of(self.model), self.compiled_loss
             return linear_cross_entropy_sum(
                 transformed, head.weight, head.bias, targets, compiled=compiled
             )
@@ -152,21 +151,18 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **options)
         folder = Path(str(cached_file(str(source), "config.json", **options))).parent
-        files: list[Any] = [
-            safe_open(file, framework="pt") for file in folder.glob("*.safetensors")
-        ]
-        weights = {name for file in files for name in file.keys()}  # noqa: SIM118
+        weights: set[str] = set()
+        for file in folder.glob("*.safetensors"):
+            opened: Any = safe_open(file, framework="pt")
+            weights.update(opened.keys())
     except (OSError, ValueError, SafetensorError):
         return None
     family_of(config.model_type)
     with torch.device("meta"):
         model = build_model(config)
-    head = {
-        name
-        for name, _ in model.named_parameters()
-        if not name.startswith(f"{model.base_model_prefix}.")
-    }
-    if weights and head and head.isdisjoint(weights):
+    body = f"{model.base_model_prefix}."
+    head = [name for name, _ in model.named_parameters() if not name.startswith(body)]
+    if weights and head and weights.isdisjoint(head):
         raise ModelError(
             f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing",
             hint="give a base that was exported with its masked or causal LM head",
@@ -317,7 +313,7 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
                 hint=suggest(name, sorted(names)),
             )
         counted = name.startswith("num_") or (name.endswith("_size") and name != "type_vocab_size")
-        if counted and type(value) in (int, float) and value < 1:
+        if counted and isinstance(value, int) and value < 1:
             raise ModelError(
                 f"base.config.{name} is {value}", hint="give a whole number of 1 or more"
             )

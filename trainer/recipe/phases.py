@@ -102,10 +102,11 @@ class Phase(Growing):
 
     @model_validator(mode="after")
     def _fits(self) -> Phase:
-        if self.objective == "mlm" and self.masking is None:
-            raise fail(f"phase '{self.name}' is mlm without masking", "add `masking: {rate: 0.3}`")
-        if self.objective == "clm" and self.masking is not None:
-            raise fail(f"phase '{self.name}' is clm with masking", "drop masking")
+        if (self.objective == "mlm") != (self.masking is not None):
+            raise fail(
+                f"phase '{self.name}' is {self.objective}: mlm has masking, and clm has none",
+                "add `masking: {rate: 0.3}`, or drop it",
+            )
         if self.schedule.warmup >= self.tokens:
             raise fail(
                 f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of "

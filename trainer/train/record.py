@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 
-import torch
-
-from biobench.version import __version__
+from biobench.version import PACKAGE, __version__
 from trainer.corpus.shards import Corpus
+from trainer.cost.flops import device_name
 from trainer.ledger import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 from trainer.model import attention
 from trainer.recipe.spec import Recipe
@@ -134,9 +132,7 @@ def run_ledger(
         distributed=recipe.engine.distributed if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
-        device=torch.cuda.get_device_name(world.device)
-        if world.device.type == "cuda"
-        else world.device.type,
+        device=device_name(world.device),
         compiled=recipe.engine.compiles(world.device.type),
         deterministic=recipe.engine.deterministic,
         micro_windows=recipe.batch.micro or recipe.batch.sequences // world.size,
@@ -156,12 +152,12 @@ def run_ledger(
 
 def code_version() -> str:
     """The package's version, with the commit when it runs from a checkout, installed or not."""
-    root = Path(__file__).resolve().parents[2]
+    root = PACKAGE.parent
     if not (root / ".git").exists():
         return __version__
     command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        commit = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True)
     except (OSError, subprocess.CalledProcessError):  # no git on the machine, or not its checkout
         return __version__
-    return f"{__version__}+{done.stdout.strip()}"
+    return f"{__version__}+{commit.strip()}"
