@@ -224,12 +224,6 @@ def test_the_smallest_leak_is_one(size: float) -> None:
     )
 
 
-def test_dropout_is_off_meanwhile() -> None:
-    model = tiny("bert").train()
-    set_dropout(model, 0.5)
-    assert guard.check(model, directed(Trainee(model), causal=True), causal=True).leak == 0.0
-
-
 class Reluctant(nn.Module):
     """Looks two tokens back and one ahead, and hardly attends to either."""
 

@@ -12,8 +12,6 @@ from biobench.errors import ModelError, UsageError
 from tests.helpers.pretrain_models import tiny
 from trainer import api
 from trainer.cost.flops import PEAK, peak_of, token_cost
-from trainer.cost.plan import skeleton
-from trainer.model.guard import check_phases
 from trainer.model.network import Trainee
 
 
@@ -134,13 +132,6 @@ def test_what_training_refuses_is_not_planned(
 ) -> None:
     with pytest.raises(kind, match=said):
         api.plan("toy_detour", overrides=[*small, "batch.sequences=8", *overrides], gpus=gpus)
-
-
-def test_a_look_at_all_phases_leaves_every_layer_to_train() -> None:
-    recipe = api.load_recipe("toy_detour", ["phases.1.freeze={layers: '0-2'}"])
-    model = skeleton(recipe)
-    check_phases(model, recipe)
-    assert all(p.requires_grad for p in model.parameters())
 
 
 def test_speed_and_parts_of_each_phase(small: list[str]) -> None:

@@ -12,13 +12,11 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
+from transformers import AutoModelForMaskedLM
 
-from tests.helpers.trainer_make import train
+from tests.helpers.trainer_make import ALONE, batches, begin, train
 from tests.helpers.two_processes import curve
 from trainer import api
-from trainer.corpus.builder import build
-from trainer.corpus.shards import Corpus
 from trainer.ledger import read_ledger
 from trainer.model import objectives
 from trainer.model.loss import IGNORE
@@ -27,11 +25,9 @@ from trainer.model.objectives import Vocabulary, capacity, masked, next_token
 from trainer.order import draw, roll
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
-from trainer.recipe.spec import Recipe
-from trainer.train.batches import Batches, vocabulary_of
+from trainer.train.batches import vocabulary_of
 from trainer.train.distributed import World
 from trainer.train.progress import read_metrics
-from trainer.train.start import tokenizer_for
 
 SPECIAL = np.zeros(500, dtype=bool)
 SPECIAL[:5] = True
@@ -138,24 +134,6 @@ def test_documents_and_their_offsets_by_hand() -> None:
     assert next_token(w, WORDS, isolate=False).positions.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
-CPU = torch.device("cpu")
-
-
-def begin(overrides: list[str]) -> tuple[Recipe, PreTrainedTokenizerBase, Corpus]:
-    recipe = load_recipe("toy_detour", overrides)
-    tokenizer = tokenizer_for(recipe).tokenizer
-    return recipe, tokenizer, build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
-
-
-def batches(
-    overrides: list[str], phase: int, *, world: World | None = None, fixed: bool = False
-) -> Batches:
-    recipe, tokenizer, corpus = begin(overrides)
-    return Batches(
-        recipe, phase, corpus, vocabulary_of(tokenizer, 500), world or World(0, 1, CPU), fixed=fixed
-    )
-
-
 def test_random_words_are_ordinary_words_of_the_tokenizer(small: list[str]) -> None:
     """A model's vocabulary may be padded beyond the tokenizer's: no such id is a word, and no
     special one.
@@ -176,7 +154,8 @@ def test_processes_and_micro_batches_share_a_step_out(phase: int, small: list[st
     (one,) = whole.micros
     for size, micro, sizes in ((1, 3, [3, 3, 2]), (2, 4, [4, 4]), (2, 3, [3, 1, 3, 1])):
         own = [*small, f"batch.micro={micro}"]
-        steps = [batches(own, phase, world=World(rank, size, CPU)).make(16) for rank in range(size)]
+        worlds = [World(rank, size, ALONE.device) for rank in range(size)]
+        steps = [batches(own, phase, world=world).make(16) for world in worlds]
         for step in steps:
             assert (step.indices == whole.indices).all(), "the order hash is of the whole step"
         micros = [m for s in steps for m in s.micros]

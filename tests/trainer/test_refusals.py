@@ -33,7 +33,6 @@ from trainer.recipe.library import load_recipe
 from trainer.train import checkpoint
 from trainer.train.checkpoint import Progress, latest_checkpoint, prune, save_checkpoint
 from trainer.train.distributed import StoppedError, World
-from trainer.train.phase import prepare
 from trainer.train.progress import Metrics, Tick, TrainingDisplay, read_metrics, silent
 from trainer.train.run_folder import claimed, read_recipe
 
@@ -263,21 +262,6 @@ def test_a_step_waits_for_no_gpu_to_count_targets(monkeypatch: pytest.MonkeyPatc
     assert World(0, 2, torch.device("cuda", 0), group).sums(21, 0) == [42, 0]
     assert sent == [(torch.device("cpu"), group)]
     assert CPU.sums(3, 1) == [3, 1]
-
-
-def test_a_model_that_was_loaded_to_be_evaluated_is_trained(
-    small: list[str], tmp_path: Path
-) -> None:
-    """`from_pretrained` turns dropout off; a phase turns it on again, at the recipe's rate."""
-    write(tmp_path / "model", seed=1)
-    model = load_model(tmp_path / "model").eval()
-    recipe = load_recipe("toy_detour", [*small, "engine.dropout=0.25"])
-    training = prepare(recipe, 0, model, None, CPU)
-    assert all(m.training for m in training.module.modules())
-    assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
-    assert {m.attention_dropout for m in model.modules() if hasattr(m, "attention_dropout")} == {
-        0.25
-    }
 
 
 TEXTS = list(documents(60, seed=5))

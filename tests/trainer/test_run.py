@@ -15,19 +15,15 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-from tests.helpers.trainer_make import refusal, train
+from tests.helpers.trainer_make import batches, begin, refusal, train
 from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
-from trainer.corpus.builder import build
 from trainer.ledger import read_ledger
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee
-from trainer.recipe.library import load_recipe
-from trainer.train.batches import Batches, vocabulary_of
-from trainer.train.distributed import World
 from trainer.train.optimizer import factor, make_optimizer, set_rate
 from trainer.train.progress import Tick
-from trainer.train.start import base_model, tokenizer_for
+from trainer.train.start import base_model
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -115,30 +111,23 @@ def test_freeze_then_thaw_equals_a_plain_loop(small: list[str], tmp_path: Path) 
     overrides = [*small, "phases.0.freeze={layers: '0'}", "phases.1.data=restart"]
     out = tmp_path / "run"
     train(out, overrides)
-    recipe = load_recipe("toy_detour", overrides)
-    tokenizer = tokenizer_for(recipe).tokenizer
+    recipe, tokenizer, _ = begin(overrides)
     model = base_model(recipe, tokenizer)
-    corpus = build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
     module, optimizer = Trainee(model), make_optimizer(model, recipe.optimizer)
     for number, phase in enumerate(recipe.phases):
         layers_of(model)[0].requires_grad_(number == 1)
-        world = World(0, 1, torch.device("cpu"))
-        batches = Batches(recipe, number, corpus, vocabulary_of(tokenizer, 500), world, fixed=False)
-        steps = recipe.steps(phase)
+        made, steps = batches(overrides, number), recipe.steps(phase)
         for step in range(steps):
-            batch = batches.make(step * 8)
+            batch = made.make(step * 8)
             (micro,) = batch.micros
-            set_rate(
-                optimizer, 3e-3 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens)
-            )
-            loss = module(
-                micro.input_ids, micro.positions, micro.targets, causal=phase.objective == "clm"
-            )
+            rate = factor(phase, step, steps=steps, step_tokens=recipe.step_tokens)
+            set_rate(optimizer, 3e-3 * rate)
+            tensors = (micro.input_ids, micro.positions, micro.targets)
+            loss = module(*tensors, causal=phase.objective == "clm")
             (loss / batch.targets).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
-        batches.close()
     found = weights(out / "model")
     for name, p in model.named_parameters():
         assert torch.equal(p.detach(), found[name]), name
@@ -151,14 +140,13 @@ def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path:
     freeze = "phases.0.freeze={layers: '0', zeroed_gradients: true}"
     overrides = [*small, freeze, "optimizer.weight_decay=0.01"]
     detour = train(tmp_path, overrides).ledger.phases[0]
-    recipe = load_recipe("toy_detour", overrides)
-    phase, steps = recipe.phases[0], recipe.steps(recipe.phases[0])
+    recipe, tokenizer, _ = begin(overrides)
     shrunk = 1.0
-    for step in range(steps):
-        shrunk *= 1 - 0.01 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens)
+    for step in range(12):
+        shrunk *= 1 - 0.01 * factor(recipe.phases[0], step, steps=12, step_tokens=8 * 48)
     assert shrunk < 0.95
     after = weights(tmp_path / "phases" / "detour")
-    for name, start in base_model(recipe, tokenizer_for(recipe).tokenizer).named_parameters():
+    for name, start in base_model(recipe, tokenizer).named_parameters():
         if name.startswith("model.layers.0."):
             expected = start.detach() * (shrunk if start.ndim >= 2 else 1.0)
             torch.testing.assert_close(after[name], expected, rtol=1e-5, atol=1e-7)
