@@ -105,7 +105,7 @@ def test_the_naive_flag_leaks_and_the_guard_bites() -> None:
     def naive(ids: Tensor) -> Tensor:
         return model(input_ids=ids, is_causal=True).logits
 
-    refusal("leaks", guard.check, model, naive, causal=True)
+    refusal("is not causal", guard.check, model, naive, causal=True)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "gemma3_text"])
@@ -191,20 +191,14 @@ def test_windows_as_long_as_the_positions_are_no_fault(
 def test_each_side_of_each_kind_of_layer_is_compared(
     kind: str, wrong: Reach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, right = tiny("modernbert"), guard.reach
-    full = kind == "full_attention"
+    model, right, full = tiny("modernbert"), guard.reach, kind == "full_attention"
     monkeypatch.setattr(
         guard,
         "reach",
         lambda c, w, causal: wrong if (w is None) == full else right(c, w, causal=causal),
     )
-    refusal(
-        f"a {kind} layer reaches",
-        guard.check,
-        model,
-        directed(Trainee(model), causal=False),
-        causal=False,
-    )
+    forward = directed(Trainee(model), causal=False)
+    refusal(f"a {kind} layer reaches", guard.check, model, forward, causal=False)
 
 
 @pytest.mark.parametrize("size", [1e-9, 1.0])
@@ -214,14 +208,9 @@ def test_the_smallest_leak_is_one(size: float) -> None:
     def leaking(ids: Tensor) -> Tensor:
         return module.logits(ids, causal=True) / 1e6 + size * ids[:, -1:, None]
 
-    refusal("the causal phase leaks", guard.check, module.model, leaking, causal=True)
-    refusal(
-        "the bidirectional phase is causal",
-        guard.check,
-        module.model,
-        directed(module, causal=True),
-        causal=False,
-    )
+    refusal("the causal phase is not causal", guard.check, module.model, leaking, causal=True)
+    forward = directed(module, causal=True)
+    refusal("outputs change by 0 when", guard.check, module.model, forward, causal=False)
 
 
 class Reluctant(nn.Module):

@@ -25,6 +25,14 @@ unit.
 """
 
 
+_OF_SEX = {
+    ("en", False): {"man": "man", "he": "he"},
+    ("en", True): {"man": "woman", "he": "she"},
+    ("fr", False): {"un": "un homme", "admis": "admis"},
+    ("fr", True): {"un": "une femme", "admis": "admise"},
+}
+
+
 def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
     """One patient's note: seven to nine sentences about one condition."""
     side = 0 if language == "en" else 1
@@ -53,18 +61,12 @@ def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
         "drug": drug,
         "dose": low + step * rng.randint(0, 4),
         "unit": unit,
+        **_OF_SEX[language, woman],
     }
-    if language == "en":
-        values |= {"man": "woman" if woman else "man", "he": "she" if woman else "he"}
-    else:
-        values |= {
-            "un": "une femme" if woman else "un homme",
-            "admis": "admise" if woman else "admis",
-        }
-    texts = {key: str(value) for key, value in values.items()}
-    capitals = {
-        key[0].upper() + key[1:]: text[:1].upper() + text[1:] for key, text in texts.items()
-    }
+    capitals = {}
+    for key, value in values.items():
+        text = str(value)
+        capitals[key.capitalize()] = text[:1].upper() + text[1:]
     sentences = [rng.choice(options) for options in _FILE[language]]
     if rng.random() < 0.4:
         sentences.insert(3, rng.choice(_FILE[language][2]))
