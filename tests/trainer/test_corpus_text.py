@@ -151,15 +151,14 @@ def test_a_file_that_is_cut_short_is_named(name: str, written: Path) -> None:
 
 
 def test_damaged_columns_of_a_parquet_file_are_named(tmp_path: Path) -> None:
-    bytes_as_text = pa.Array.from_buffers(
-        pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers()
-    )
+    buffers = pa.array([b"\xff\xfe"], pa.binary()).buffers()
+    bytes_as_text = pa.Array.from_buffers(pa.string(), 1, buffers)
     pq.write_table(pa.table({"body": bytes_as_text}), tmp_path / "bytes.parquet")
     rows = pa.table({"body": [f"document {n} {n * n}" for n in range(3000)]})
     pq.write_table(rows, tmp_path / "pages.parquet", compression="snappy", use_dictionary=False)
-    content = bytearray((tmp_path / "pages.parquet").read_bytes())
-    content[200:8000] = b"\xff" * 7800
-    (tmp_path / "pages.parquet").write_bytes(bytes(content))
+    with (tmp_path / "pages.parquet").open("r+b") as file:
+        file.seek(200)
+        file.write(b"\xff" * 7800)
     for name in ("bytes.parquet", "pages.parquet"):
         caught = refusal("not a readable parquet file", everything, source(name), tmp_path)
         assert caught.file == str(tmp_path / name)

@@ -21,7 +21,6 @@ from tests.helpers.trainer_make import refusal, train
 from trainer import api
 from trainer.export import model_card
 from trainer.ledger import Ledger, LedgerDiff, compare, read_ledger
-from trainer.order import draw, roll
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
@@ -305,11 +304,6 @@ def test_rates_samples_tokens_and_targets(by_hand: Ledger) -> None:
     )
     for phase, steps in ((detour, 12), (decay, 8)):
         assert (phase.first_sample, phase.last_sample) == (0, 8 * steps - 1)
-        rolled = ""
-        for step in range(steps):
-            drawn, _ = draw(8 * step, 8, windows=by_hand.corpus.windows, seed=42)
-            rolled = roll(rolled, drawn)
-        assert phase.order_hash == rolled
     assert 12 * 8 * 40 < detour.targets < 12 * 8 * 47, "ends inside windows predict nothing"
     assert decay.targets / decay.tokens == pytest.approx(0.3, abs=0.03)
     assert (detour.frozen_layers, decay.frozen_layers) == ("0,2", None)
