@@ -13,8 +13,9 @@ import yaml
 from transformers import PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
+from biobench.core.files import temporary_folder
 from biobench.schema.checkpoint import content_hash
-from trainer.disk import write_json, writing
+from trainer.disk import PLACE, write_json, writing
 from trainer.ledger import FILE, Ledger, LedgerCorpus, PhaseRecord
 from trainer.model.network import model_from_config
 from trainer.recipe.fields import human
@@ -44,14 +45,11 @@ def export(
         for name, p in model.named_parameters()
     }
     if world.first:
-        temporary = folder.with_name(f"{folder.name}.tmp")
         plain = model_from_config(start)
         with torch.no_grad():
             for name, parameter in plain.named_parameters():
                 parameter.copy_(weights[name])
-        with writing(folder):
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
+        with temporary_folder(folder, PLACE) as temporary, writing(folder):
             disable_progress_bar()  # type: ignore[no-untyped-call]
             plain.save_pretrained(temporary)
             # a tokenizer that was loaded again, as on a resume, would be saved with other fields,
@@ -64,7 +62,6 @@ def export(
                 for name, text in texts(content_hash(temporary)).items():
                     (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
-            temporary.rename(folder)
     world.barrier()
 
 

@@ -19,7 +19,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
-from biobench.core.files import canonical, sha256_of
+from biobench.core.files import canonical, sha256_of, temporary_folder
 from biobench.errors import DataFormatError
 from trainer.corpus.cleaning import Excluded, Fingerprints, check_packages, duplicates
 from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, tokenizer_hash, write_shards
@@ -30,6 +30,7 @@ from trainer.model.tokens import end_token
 from trainer.order import shuffled
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
+CACHE = "corpus.cache in the recipe (or --cache)"
 FORMAT = 1
 ENCODING = 2
 """How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as
@@ -67,7 +68,7 @@ def build(
     """
     check_packages(spec.clean)
     excluded = excluded_documents(spec, exclude)
-    make_folder(cache, place="corpus.cache in the recipe (or --cache)")
+    make_folder(cache, place=CACHE)
     folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
         if not (folder / MANIFEST).is_file():
@@ -119,17 +120,13 @@ def _build(
     fingerprints = None if spec.clean is None else Fingerprints(spec.clean)
     encoding = Encoding(tokenizer, end, dtype, excluded, fingerprints)
     tokenised = tokenise(spec, encoding, work, say)
-    building = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest = _assemble(spec, encoding, tokenised, building, say)
     by_task = {}
     for source, count in tokenised.counts.items():
         by_task[source] = {task: count[f"task {task}"] for task in excluded.tasks}
-    write_json(building / DETAILS, {"removed_by_task": by_task})
-    write_json(building / MANIFEST, manifest)
-    with writing(folder):
-        if folder.exists():
-            shutil.rmtree(folder)
-        building.rename(folder)
+    with temporary_folder(folder, CACHE) as building:
+        write_json(building / MANIFEST, _assemble(spec, encoding, tokenised, building, say))
+        write_json(building / DETAILS, {"removed_by_task": by_task})
+        shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(work)
 
 
