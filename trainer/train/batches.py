@@ -7,11 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from biobench.core.machine import to_device
 from trainer.corpus.shards import Corpus
 from trainer.model import objectives
 from trainer.model.network import Packing
@@ -122,7 +122,7 @@ class Batches:
         return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
 
     def _micro(self, batch: Targets) -> Micro:
-        length = batch.inputs.shape[1]
+        length, device = batch.inputs.shape[1], self.world.device
         if self.fixed:
             size = objectives.capacity(batch.inputs.size, length, self.phase.masking)
             batch = objectives.pad(batch, size)
@@ -133,12 +133,10 @@ class Batches:
             ends = objectives.boundaries(numbers)
             # a power of two, so that compiled code meets few values
             longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), length)
-            packing = Packing(self._send(numbers), self._send(ends), longest)
-        inputs, positions, targets = map(self._send, (batch.inputs, batch.positions, batch.targets))
-        return Micro(inputs, positions, targets, packing)
-
-    def _send(self, array: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        if self.world.device.type == "cuda":
-            return tensor.pin_memory().to(self.world.device, non_blocking=True)
-        return tensor
+            packing = Packing(to_device(numbers, device), to_device(ends, device), longest)
+        return Micro(
+            to_device(batch.inputs, device),
+            to_device(batch.positions, device),
+            to_device(batch.targets, device),
+            packing,
+        )
