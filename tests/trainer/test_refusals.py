@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,14 +135,16 @@ def test_the_logged_speed_excludes_what_is_no_training(
     ("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (5.0, math.inf), (5.0, math.nan)]
 )
 def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float, tmp_path: Path) -> None:
-    recipe = load_recipe("toy_detour")
-    run = State(recipe, tmp_path, CPU, silent, lambda: False)
+    run = State(load_recipe("toy_detour"), tmp_path, CPU, silent, lambda: False)
     run.progress = Progress(step=1, total_steps=1)
-    phase = recipe.phases[0]
-    step = _Step(torch.tensor(50.0), torch.tensor(1.0), targets=10, rate=1e-3, stops=False)
-    _report(run, phase, 5.0, step, speed=1.0, cost=1.0)
+
+    def report(loss: float, norm: float) -> None:
+        step = _Step(torch.tensor(50.0), torch.tensor(norm), targets=10, rate=1e-3, stops=False)
+        _report(run, run.recipe.phases[0], loss, step, speed=1.0, cost=1.0)
+
+    report(5.0, 1.0)
     with pytest.raises(TrainingError, match="phase 'detour' is not finite at step 1"):
-        _report(run, phase, loss, replace(step, norm=torch.tensor(norm)), speed=1.0, cost=1.0)
+        report(loss, norm)
 
 
 @pytest.mark.parametrize(("device", "within"), [("cuda", "high"), ("cpu", "highest")])
