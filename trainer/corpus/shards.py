@@ -131,11 +131,8 @@ def write_shards(
     shards = []
     piece = memoryview(b"")
     for number, start in enumerate(range(0, size, shard)):
-        file, digest, bytes_left = (
-            f"{name}-{number:05d}.bin",
-            hashlib.sha256(),
-            min(shard, size - start),
-        )
+        file, digest = f"{name}-{number:05d}.bin", hashlib.sha256()
+        bytes_left = min(shard, size - start)
         shards.append({"file": file, "tokens": bytes_left})
         with (folder / file).open("wb") as handle:
             while bytes_left:

@@ -162,12 +162,9 @@ class _BuildLog:
             on_disk = [file.stat().st_size for file in self.files]
         except (OSError, ValueError):
             return []
-        if any(
-            size > bytes_there
-            for line in lines
-            for size, bytes_there in zip(line.sizes, on_disk, strict=True)
-        ):
-            return []
+        for line in lines:
+            if any(size > there for size, there in zip(line.sizes, on_disk, strict=True)):
+                return []
         return lines
 
     def append(self, source: str, batch: EncodedBatch, *, whole: bool = False) -> None:
