@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from biobench.core.stop import STOPPED_EXIT
 from trainer.recipe.library import arms_of as arms_of
 from trainer.recipe.library import load_recipe as load_recipe
 from trainer.recipe.library import recipe_schema as recipe_schema
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from trainer.recipe.spec import Recipe
     from trainer.train.progress import Listener, Tick
 
-PREEMPTED_EXIT = STOPPED_EXIT
-"""Exit status of a run that a signal stopped after its state was saved (sysexits' "try again
-later").
-"""
 
 Progress = Literal["auto", "none"] | Callable[["Tick"], None]
 

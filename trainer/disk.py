@@ -33,11 +33,11 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def read_json(kind: type[M], file: Path, what: str, hint: str) -> M:
-    """What a JSON file holds. Raises StoreError, which begins with `what`, where it is missing or
-    damaged.
+def read_json(kind: type[M], file: Path, complaint: str, hint: str) -> M:
+    """What a JSON file holds. Raises StoreError, which begins with `complaint`, where it is missing
+    or damaged.
     """
     try:
         return kind.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise StoreError(f"{what}: {first_line(error)}", hint=hint, file=file) from error
+        raise StoreError(f"{complaint}: {first_line(error)}", hint=hint, file=file) from error

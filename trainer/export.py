@@ -13,9 +13,10 @@ import yaml
 from transformers import PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
+from biobench.core.files import temporary_folder
 from biobench.schema.checkpoint import content_hash
-from trainer.disk import write_json, writing
-from trainer.ledger import Ledger, PhaseRecord
+from trainer.disk import PLACE, write_json, writing
+from trainer.ledger import FILE, Ledger, LedgerCorpus, PhaseRecord
 from trainer.model.network import model_from_config
 from trainer.recipe.fields import human
 from trainer.recipe.spec import Recipe
@@ -44,14 +45,11 @@ def export(
         for name, p in model.named_parameters()
     }
     if world.first:
-        temporary = folder.with_name(f"{folder.name}.tmp")
         plain = model_from_config(start)
         with torch.no_grad():
             for name, parameter in plain.named_parameters():
                 parameter.copy_(weights[name])
-        with writing(folder):
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
+        with temporary_folder(folder, PLACE) as temporary, writing(folder):
             disable_progress_bar()  # type: ignore[no-untyped-call]
             plain.save_pretrained(temporary)
             # a tokenizer that was loaded again, as on a resume, would be saved with other fields,
@@ -64,7 +62,6 @@ def export(
                 for name, text in texts(content_hash(temporary)).items():
                     (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
-            temporary.rename(folder)
     world.barrier()
 
 
@@ -76,22 +73,15 @@ def _both_spellings(file: Path) -> None:
     defaults.
     """
     config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    types = config.get("layer_types")
-    if config.get("model_type") != "modernbert" or not types:
+    if config.get("model_type") != "modernbert":
         return
-    wide = [number for number, kind in enumerate(types) if kind == "full_attention"]
-    every = wide[1] - wide[0] if len(wide) > 1 else len(types)
-    if types == [
-        "full_attention" if n % every == 0 else "sliding_attention" for n in range(len(types))
-    ]:
+    is_global = [kind == "full_attention" for kind in config["layer_types"]]
+    every = [*is_global, True].index(True, 1)
+    if is_global == [number % every == 0 for number in range(len(is_global))]:
         config["global_attn_every_n_layers"] = every
-    rotary = config.get("rope_parameters", {})
-    for name, kind in (
-        ("global_rope_theta", "full_attention"),
-        ("local_rope_theta", "sliding_attention"),
-    ):
-        if kind in rotary:
-            config[name] = rotary[kind]["rope_theta"]
+    for kind, rotary in config["rope_parameters"].items():
+        name = "global_rope_theta" if kind == "full_attention" else "local_rope_theta"
+        config[name] = rotary["rope_theta"]
     write_json(file, config)
 
 
@@ -106,28 +96,24 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
     }
     if recipe.base.model is not None:
         front["base_model"] = recipe.base.model
-    sources = [
-        {"source": name, "share of tokens": f"{share:.1%}"}
-        for name, share in ledger.corpus.sources.items()
-    ]
     fields = recipe.model_dump(mode="json", exclude_defaults=True)
-    fields_text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True).strip()
-    ledger_text = json.dumps(ledger.model_dump(mode="json"), indent=2)
-    parts = [
+    corpus = ledger.corpus
+    sources = ", ".join(f"{name} {share:.1%}" for name, share in corpus.sources.items())
+    sections = [
         f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
         f"# {recipe.name}",
         recipe.description,
         _summary(ledger, masked, both_sides),
         "## Phases",
-        _table([_phase_row(phase) for phase in ledger.phases]),
+        _phases(ledger.phases),
         "## Data",
-        _table(sources),
-        f"Corpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
-        f"{_guard(ledger)}",
-        f"## Recipe\n\n```yaml\n{fields_text}\n```",
-        f"## Ledger\n\n```json\n{ledger_text}\n```",
+        f"Corpus `{corpus.manifest_hash[:16]}`, {human(corpus.tokens)} tokens: {sources}.",
+        _guard(corpus),
+        "## Recipe",
+        f"```yaml\n{yaml.safe_dump(fields, sort_keys=False, allow_unicode=True).strip()}\n```",
+        f"What was trained on, in numbers and hashes: [{FILE}]({FILE}).",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 def _pipeline(masked: bool, both_sides: bool) -> str:
@@ -149,44 +135,43 @@ def _summary(ledger: Ledger, masked: bool, both_sides: bool) -> str:
     )
     if masked == both_sides:
         return text
-    last = "masked" if masked else "causal"
-    seen = "to both sides" if both_sides else "to those before it only"
-    return f"{text} The last phase was {last}, while these classes let every token attend {seen}."
+    objective, reach = "causal", "to both sides"
+    if masked:
+        objective, reach = "masked", "to those before it only"
+    return f"{text} The last phase was {objective}, while these classes let tokens attend {reach}."
 
 
-def _phase_row(phase: PhaseRecord) -> dict[str, str]:
-    masking, loss = "-", "-"
-    if phase.masking is not None:
-        masking = f"{phase.masking['rate']:.0%} {phase.masking['rule']}"
-    if phase.validation_loss is not None:
-        loss = f"{phase.validation_loss:.3f}"
-    return {
-        "phase": phase.name,
-        "objective": phase.objective,
-        "masking": masking,
-        "tokens": human(phase.tokens),
-        "frozen": phase.frozen_layers or "-",
-        "validation loss": loss,
-    }
+def _phases(phases: Sequence[PhaseRecord]) -> str:
+    """The table of the phases."""
+    lines = [
+        "| phase | objective | masking | tokens | frozen | validation loss |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for phase in phases:
+        masking, loss = "-", "-"
+        if phase.masking is not None:
+            masking = f"{phase.masking['rate']:.0%} {phase.masking['rule']}"
+        if phase.validation_loss is not None:
+            loss = f"{phase.validation_loss:.3f}"
+        lines.append(
+            f"| {phase.name} | {phase.objective} | {masking} | {human(phase.tokens)} | "
+            f"{phase.frozen_layers or '-'} | {loss} |"
+        )
+    return "\n".join(lines)
 
 
-def _guard(ledger: Ledger) -> str:
+def _guard(corpus: LedgerCorpus) -> str:
     """What was excluded from the training text, what that took from it, and which tasks were not
     guarded.
     """
-    corpus = ledger.corpus
-    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}"
-    if corpus.removed_documents is not None:
-        text += f"; documents removed for it: {corpus.removed_documents:,}"
+    text = (
+        f"Benchmark documents to exclude: {corpus.excluded_documents:,}; documents removed for "
+        f"it: {corpus.removed_documents or 0:,}."
+    )
     if not corpus.unguarded:
-        return f"{text}."
+        return text
     return (
-        f"{text}.\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their "
+        f"{text}\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their "
         f"documents were not available: {', '.join(corpus.unguarded)}. Their text may be in the "
         f"corpus."
     )
-
-
-def _table(rows: Sequence[dict[str, str]]) -> str:
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -6,17 +6,17 @@ Written to `ledger.json` next to the exported model. Free of torch.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict
 
 from biobench.errors import StoreError
+from biobench.schema.source import later
 from biobench.schema.strict import Strict
 from trainer.disk import read_json
-from trainer.recipe.fields import LATER, Growing
+from trainer.recipe.fields import Growing
 
 FILE = "ledger.json"
 VERSION = 1
@@ -39,9 +39,9 @@ class LedgerCorpus(Growing):
     """Benchmark tasks whose documents were not available and so not on the list; None where nobody
     said.
     """
-    removed_by_task: dict[str, int] | None = Field(None, json_schema_extra=LATER)
+    removed_by_task: dict[str, int] | None = later(None)
     """Of them because of each benchmark task; one document may count for several."""
-    cleaned: dict[str, int] | None = Field(None, json_schema_extra=LATER)
+    cleaned: dict[str, int] | None = later(None)
     """Documents that each declared step (`corpus.clean`) excluded."""
     revisions: dict[str, str] = {}
     """Commit of each source that was read from the hub."""
@@ -49,6 +49,8 @@ class LedgerCorpus(Growing):
 
 class PhaseRecord(Growing):
     """One phase as it was trained."""
+
+    model_config = ConfigDict(extra="ignore")  # fields of ledgers that older versions wrote
 
     name: str
     objective: str
@@ -84,24 +86,15 @@ class PhaseRecord(Growing):
     ledgers.
     """
     skipped_steps: int = 0
-    """Steps not taken because their gradients were a spike."""
+    """Always 0; ledgers have had it from the first."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
-    corpus: LedgerCorpus | None = Field(None, json_schema_extra=LATER)
+    corpus: LedgerCorpus | None = later(None)
     """What the phase read, where it was not the run's corpus."""
-    sequence_length: int | None = Field(None, json_schema_extra=LATER)
+    sequence_length: int | None = later(None)
     """Tokens per window, where the phase had its own."""
-    batch_sequences: int | None = Field(None, json_schema_extra=LATER)
+    batch_sequences: int | None = later(None)
     """Windows per step, where the phase had its own."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _earlier(cls, value: Any) -> Any:
-        """Ledgers of earlier runs have fields that are gone."""
-        gone = {"causal_share", "rope_base", "validation_losses"}
-        if not isinstance(value, dict):
-            return value
-        return {name: field for name, field in value.items() if name not in gone}
 
 
 class LedgerBase(Growing):
@@ -114,7 +107,7 @@ class LedgerBase(Growing):
     init_hash: str
     """sha256 of all weights before the first step."""
     tokenizer_hash: str
-    tokenizer: str | None = Field(None, json_schema_extra=LATER)
+    tokenizer: str | None = later(None)
     """`tokenizer.json`, or the class that read the tokenizer's other files; None in older ledgers.
     """
 
@@ -218,25 +211,22 @@ class LedgerDiff:
         return not self.differing
 
     @property
-    def differing(self) -> tuple[LedgerRow, ...]:
+    def differing(self) -> list[LedgerRow]:
         """The binding rows that do not agree."""
-        return tuple(r for r in self.rows if r.binding and not r.equal)
+        return [row for row in self.rows if row.mark == "!"]
 
     @property
     def verdict(self) -> str:
         """The result in one line."""
         if not self.matched:
-            return "not matched: " + ", ".join(r.name for r in self.differing)
-        seeds = next((r for r in self.rows if r.name == "training seed" and not r.equal), None)
-        if seeds is None:
-            return "matched"
-        if self.noise_pair:
-            return (
-                f"matched: a noise pair (training seeds differ: {seeds.first} and {seeds.second})"
-            )
-        return (
-            f"matched, but trained with different training seeds ({seeds.first} and {seeds.second})"
-        )
+            return "not matched: " + ", ".join(row.name for row in self.differing)
+        for row in self.rows:
+            if row.name == "training seed" and not row.equal:
+                seeds = f"{row.first} and {row.second}"
+                if self.noise_pair:
+                    return f"matched: a noise pair (training seeds differ: {seeds})"
+                return f"matched, but trained with different training seeds ({seeds})"
+        return "matched"
 
     def lines(self) -> list[str]:
         """The table as text lines, the verdict last. A leading ``!`` marks a binding difference,
@@ -275,15 +265,15 @@ _PHASE = (
     "targets",
     "kernels",
 )
-_FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code version")
+_FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code_version")
 _FREE_OF_PHASE = ("name", "objective", "targets", "kernels", "FLOPs")
 
 
-def _quantities(run: Ledger) -> dict[str, Any]:
-    """What is compared, by name; of a phase, corpus, window and batch only where it has its own.
-    Hashes are cut.
+def _quantities(run: Ledger) -> dict[tuple[int, str], Any]:
+    """What is compared, by number of the phase (0: the run) and name; of a phase, corpus, window
+    and batch only where it has its own. Hashes are cut.
     """
-    values: dict[str, Any] = {
+    of_run: dict[str, Any] = {
         "corpus manifest": run.corpus.manifest_hash[:16],
         "initial weights": run.base.init_hash[:16],
         "tokenizer": run.base.tokenizer_hash[:16],
@@ -293,19 +283,19 @@ def _quantities(run: Ledger) -> dict[str, Any]:
         "total FLOPs": f"{run.flops:.4g}",
         "phases": len(run.phases),
         "processes": f"{', '.join(map(str, run.world_sizes))} ({run.distributed})",
-        **{name.replace("_", " "): getattr(run, name) for name in _RUN},
+        **{name: getattr(run, name) for name in _RUN},
     }
+    quantities = {(0, name): value for name, value in of_run.items()}
     for number, phase in enumerate(run.phases, 1):
-        of_phase = {name.replace("_", " "): getattr(phase, name) for name in _PHASE}
+        of_phase = {name: getattr(phase, name) for name in _PHASE}
         of_phase |= {"sample order": phase.order_hash[:16], "FLOPs": f"{phase.flops:.4g}"}
         if phase.corpus is not None:
             of_phase["corpus manifest"] = phase.corpus.manifest_hash[:16]
-        if phase.sequence_length is not None:
-            of_phase["sequence length"] = phase.sequence_length
-        if phase.batch_sequences is not None:
-            of_phase["batch sequences"] = phase.batch_sequences
-        values |= {f"phase {number} {name}": value for name, value in of_phase.items()}
-    return values
+        for name in ("sequence_length", "batch_sequences"):
+            if getattr(phase, name) is not None:
+                of_phase[name] = getattr(phase, name)
+        quantities |= {(number, name): value for name, value in of_phase.items()}
+    return quantities
 
 
 def compare(a: Ledger, b: Ledger) -> LedgerDiff:
@@ -316,21 +306,25 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     """
     of_a, of_b = _quantities(a), _quantities(b)
     rows = []
-    for name in of_a | of_b:
-        short = re.sub(r"^phase \d+ ", "", name)
-        prefix = name.removesuffix(short)
-        free = short in (_FREE_OF_PHASE if prefix else _FREE_OF_RUN)
-        if short == "masking":
-            free = of_a.get(f"{prefix}objective") != of_b.get(f"{prefix}objective")
-        texts = [_text(values.get(name, values.get(short))) for values in (of_a, of_b)]
-        rows.append(LedgerRow(name, texts[0], texts[1], not free))
-    matched = all(r.equal for r in rows if r.binding) and _objectives(a) == _objectives(b)
-    noise = matched and a.seeds.get("training") != b.seeds.get("training")
-    return LedgerDiff(a.name, b.name, tuple(rows), noise)
-
-
-def _objectives(run: Ledger) -> list[tuple[str, Any]]:
-    return [(phase.objective, phase.masking) for phase in run.phases]
+    for number, name in of_a | of_b:
+        if name == "masking":
+            binds = of_a.get((number, "objective")) == of_b.get((number, "objective"))
+        else:
+            binds = name not in (_FREE_OF_PHASE if number else _FREE_OF_RUN)
+        # what a phase has not of its own is the run's
+        texts = [_text(run.get((number, name), run.get((0, name)))) for run in (of_a, of_b)]
+        label = f"phase {number} {name}" if number else name
+        rows.append(LedgerRow(label.replace("_", " "), texts[0], texts[1], binds))
+    objectives = [[(phase.objective, phase.masking) for phase in run.phases] for run in (a, b)]
+    is_matched = not any(row.mark == "!" for row in rows)
+    return LedgerDiff(
+        first=a.name,
+        second=b.name,
+        rows=tuple(rows),
+        noise_pair=is_matched
+        and objectives[0] == objectives[1]
+        and a.seeds.get("training") != b.seeds.get("training"),
+    )
 
 
 def _text(value: Any) -> str:

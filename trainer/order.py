@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def seed_words(*parts: object) -> NDArray[np.uint32]:
+def seed_words(*keys: object) -> NDArray[np.uint32]:
     """Four 32-bit words from any identifying parts, the same on every machine."""
-    digest = hashlib.blake2b("|".join(map(str, parts)).encode(), digest_size=16).digest()
+    digest = hashlib.blake2b("|".join(map(str, keys)).encode(), digest_size=16).digest()
     return np.frombuffer(digest, dtype="<u4").astype(np.uint32)
 
 
-def shuffled(count: int, *parts: object) -> NDArray[np.int64]:
+def shuffled(count: int, *keys: object) -> NDArray[np.int64]:
     """A permutation of range(count) from identifying parts. numpy has frozen RandomState's
     stream."""
-    state = np.random.RandomState(seed_words(*parts))
+    state = np.random.RandomState(seed_words(*keys))
     return state.permutation(count).astype(np.int64)
 
 

@@ -8,15 +8,14 @@ run.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -26,7 +25,7 @@ from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import TrainingError
 from trainer.corpus.builder import Texts
 from trainer.corpus.shards import Corpus
-from trainer.cost.flops import peak_of, phase_cost
+from trainer.cost.flops import device_name, peak_of, phase_cost
 from trainer.disk import write_json
 from trainer.export import export, model_card
 from trainer.ledger import FILE, Ledger, intact_ledger, read_ledger
@@ -105,7 +104,7 @@ def pretrain(run: State, *, resume: bool) -> PretrainingResult:
     `trainer.api.pretrain`.
     """
     preempted = PretrainingResult("preempted", run.out, None, None)
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         if run.world.first:
             stack.enter_context(claimed(run.out))
         stack.enter_context(attention.preferred(run.world.device))
@@ -137,8 +136,7 @@ def _setup(run: State, *, resume: bool) -> None:
         open_run(recipe, out, resume=resume)
     world.barrier()
     run.saved = latest_checkpoint(out)
-    begun = run.saved is not None
-    maker: str | None = None
+    begun, maker = run.saved is not None, None
     if run.saved is not None:
         run.progress = read_progress(run.saved)
         run.tokenizer = load_tokenizer(out / START)
@@ -158,8 +156,7 @@ def _setup(run: State, *, resume: bool) -> None:
     if not begun and recipe.reuse is not None:
         run.progress, run.saved = adopt(recipe, run.start)
     if world.size not in run.progress.world_sizes:
-        sizes = (*run.progress.world_sizes, world.size)
-        run.progress = run.progress.model_copy(update={"world_sizes": sizes})
+        run.progress.world_sizes += (world.size,)
     if world.first:
         run.metrics = Metrics(out, from_step=run.progress.total_steps)
 
@@ -170,36 +167,30 @@ def _train_phase(run: State) -> PreparedPhase | None:
 
     Raises TrainingError when the loss is not finite.
     """
-    recipe, world, index = run.recipe, run.world, run.progress.phase
-    phase = recipe.phases[index]
+    recipe, world, at = run.recipe, run.world, run.progress
+    index, phase = at.phase, recipe.phases[at.phase]
     data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
     model, run.model = run.model or model_from_config(run.out / START), None
-    if run.progress.step == 0:
-        drawn = 0  # windows that earlier phases have drawn of the same corpus
-        for earlier, record in zip(recipe.phases, run.progress.done, strict=False):
+    if at.step == 0:
+        at.drawn = 0
+        for earlier, done in zip(recipe.phases, at.done, strict=False):
             if phase.data == "continue" and recipe.corpus_of(earlier) == recipe.corpus_of(phase):
-                drawn = record.last_sample + 1
-        begun = {"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0}
-        run.progress = run.progress.model_copy(update=begun)
+                at.drawn = done.last_sample + 1
+        at.first_sample, at.order_hash, at.targets = at.drawn, "", 0
     training = prepare(recipe, index, model, run.saved, world)
-    trained = training.module.model
     fixed = world.device.type == "cuda" or recipe.engine.compiles("cpu")
     vocabulary = vocabulary_of(run.tokenizer, model.config.vocab_size)
-    batches = Batches(recipe, index, data, vocabulary, world, fixed=fixed)
     cost = phase_cost(model, phase, length=recipe.length_of(phase))
-    try:
+    with closing(Batches(recipe, index, data, vocabulary, world, fixed=fixed)) as batches:
         loss = _loop(run, phase, training, batches, cost)
         if loss is None:
             return None
         validation = _evaluate(run, training, batches)
-    finally:
-        batches.close()
-    record = phase_record(recipe, run.progress, data, training, cost, loss, validation)
-    done = (*run.progress.done, record)
-    run.progress = run.progress.model_copy(update={"phase": index + 1, "step": 0, "done": done})
+    at.done += (phase_record(recipe, at, data, training, cost, loss, validation),)
+    at.phase, at.step = index + 1, 0
     # exports come before the checkpoint that they are made of: a kill between the two repeats both
-    if index + 1 < len(recipe.phases):
-        export(trained, run.out / START, run.out / "phases" / phase.name, world)
+    if at.phase < len(recipe.phases):
+        export(training.module.model, run.out / START, run.out / "phases" / phase.name, world)
     _save(run, training, phase_end_name(index, phase.name))
     return training
 
@@ -210,32 +201,35 @@ def _loop(
     """The steps of a phase that are left: its last loss, or None when a signal stopped the run,
     which is saved.
     """
-    recipe, world = run.recipe, run.world
+    recipe, world, at = run.recipe, run.world, run.progress
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     save_every = recipe.every(recipe.checkpoints.every, phase)
     evaluate_every = recipe.every(recipe.logging.evaluate, phase)
-    begun = time.perf_counter() - run.progress.seconds
-    logged_at, logged_step = time.perf_counter(), run.progress.step
+    logged_at, logged_step = time.perf_counter(), at.step
+    begun = logged_at - at.seconds
     loss = math.nan
-    while run.progress.step < steps:
+    while at.step < steps:
         step = _step(run, training, batches, steps)
-        at = run.progress = run.progress.model_copy(update={"seconds": time.perf_counter() - begun})
-        due, last = _is_due(save_every, at.step), at.step == steps
+        at.seconds = time.perf_counter() - begun
+        due, is_last = _is_due(save_every, at.step), at.step == steps
         stopping = step.stops or (world.size == 1 and run.stop())
-        if _is_due(recipe.logging.every, at.step) or last or due or stopping:
+        if _is_due(recipe.logging.every, at.step) or is_last or due or stopping:
             loss = float(world.total(step.loss.clone()).item()) / max(step.targets, 1)
-            now = time.perf_counter()
-            speed = (at.step - logged_step) * step_tokens / max(now - logged_at, 1e-9)
-            logged_at, logged_step = now, at.step
+            logged = time.perf_counter()
+            speed = (at.step - logged_step) * step_tokens / max(logged - logged_at, 1e-9)
+            logged_at, logged_step = logged, at.step
             _report(run, phase, loss, step, speed=speed, cost=cost)
-        if last:
+        if is_last:
             break
         paused = time.perf_counter()
         if _is_due(evaluate_every, at.step):
             _evaluate(run, training, batches)
         if due or stopping:
+            name = f"step-{at.total_steps:08d}"
             # no export where a signal alone stops the run: it ends with the same exports
-            _save_within(run, training, exports=due and recipe.checkpoints.export)
+            if due and recipe.checkpoints.export:
+                export(training.module.model, run.out / START, run.out / "exports" / name, world)
+            _save(run, training, name)
         logged_at += time.perf_counter() - paused  # the logged speed is that of training alone
         if stopping:
             return None
@@ -268,22 +262,18 @@ def _step(run: State, training: PreparedPhase, batches: Batches, steps: int) -> 
     rate = recipe.optimizer.learning_rate * phase.schedule.peak
     rate *= factor(phase, at.step, steps=steps, step_tokens=step_tokens)
     with record_function(f"{LABEL}data"):
-        batch = batches.at(at.drawn, more=at.step + 1 < steps)
+        batch = batches.at(at.drawn, prefetch=at.step + 1 < steps)
     # other processes' wish to stop travels with the targets and is met a step later
     targets, stops = run.world.sums(batch.targets, int(run.world.size > 1 and run.stop()))
     loss, norm = train_step(
         training, batches, batch, targets=targets, rate=rate, number=at.total_steps
     )
-    run.progress = at.model_copy(
-        update={
-            "step": at.step + 1,
-            "drawn": at.drawn + batches.batch.sequences,
-            "order_hash": roll(at.order_hash, batch.indices),
-            "targets": at.targets + targets,
-            "total_steps": at.total_steps + 1,
-            "total_tokens": at.total_tokens + step_tokens,
-        }
-    )
+    at.step += 1
+    at.drawn += batches.batch.sequences
+    at.order_hash = roll(at.order_hash, batch.indices)
+    at.targets += targets
+    at.total_steps += 1
+    at.total_tokens += step_tokens
     return _Step(loss, norm, targets, rate, stops > 0)
 
 
@@ -308,10 +298,10 @@ def _report(
             f"the loss of phase '{phase.name}' is not finite at step {at.step}",
             hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
         )
-    what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
-    left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
-    run.listener(Tick(what, at.total_steps, recipe.total_steps, loss, speed, left))
-    peak = peak_of(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+    stage = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
+    seconds_left = (recipe.total_tokens - at.total_tokens) / speed
+    run.listener(Tick(stage, at.total_steps, recipe.total_steps, loss, speed, seconds_left))
+    peak = peak_of(device_name(device))
     _write(
         run,
         "train",
@@ -331,12 +321,9 @@ def _write(run: State, event: str, **fields: Any) -> None:
     """A line of the metrics, on the first process."""
     at = run.progress
     if run.metrics is not None:
-        where = {
-            "phase": run.recipe.phases[at.phase].name,
-            "step": at.step,
-            "tokens": at.total_tokens,
-        }
-        run.metrics.write({"event": event, "total_step": at.total_steps, **where, **fields})
+        line = {"event": event, "total_step": at.total_steps}
+        line |= {"phase": run.recipe.phases[at.phase].name, "step": at.step}
+        run.metrics.write({**line, "tokens": at.total_tokens, **fields})
 
 
 def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> float | None:
@@ -357,37 +344,30 @@ def _save(run: State, training: PreparedPhase, name: str) -> None:
         prune(run.out, keep.keep, keep_phases=keep.keep_phases)
 
 
-def _save_within(run: State, training: PreparedPhase, *, exports: bool) -> None:
-    """Write a checkpoint within a phase, after an export of the same step."""
-    name = f"step-{run.progress.total_steps:08d}"
-    if exports:
-        export(training.module.model, run.out / START, run.out / "exports" / name, run.world)
-    _save(run, training, name)
-
-
 def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
     """Export the trained model with its card and ledger, unless an earlier start did and both are
     whole.
     """
     recipe, world, folder = run.recipe, run.world, run.out / "model"
-    if training is None and not world.any(world.first and not is_finished(run.out)):
-        return PretrainingResult("done", run.out, folder, read_ledger(run.out))
-    # an earlier start's says when, and with which code, the run ended
-    earlier = intact_ledger(run.out / FILE) if training is None else None
-    ledger = earlier or run_ledger(
-        recipe, run.progress, run.start, run.corpora[0], world, run.unguarded
-    )
+    ledger: Ledger | None = None
     if training is None:
         assert run.model is not None
+        # an earlier start's says when, and with which code, the run ended
+        ledger = intact_ledger(run.out / FILE)
+        if not world.any(world.first and not is_finished(run.out)):
+            return PretrainingResult("done", run.out, folder, ledger)
         training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world)
+    record = ledger or run_ledger(
+        recipe, run.progress, run.start, run.corpora[0], world, run.unguarded
+    )
 
     def texts(model_hash: str) -> dict[str, str]:
-        final = ledger.model_copy(update={"model_hash": model_hash})
+        final = record.model_copy(update={"model_hash": model_hash})
         return {"README.md": model_card(recipe, final), FILE: final.model_dump_json(indent=2)}
 
     export(training.module.model, run.out / START, folder, world, texts=texts)
+    ledger = read_ledger(folder)
     if world.first:
-        ledger = read_ledger(folder)
         write_json(run.out / FILE, ledger.model_dump(mode="json"))
     world.barrier()
     return PretrainingResult("done", run.out, folder, ledger)

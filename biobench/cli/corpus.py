@@ -12,6 +12,7 @@ import typer
 from biobench.cli.console.arguments import DataDir, Json
 from biobench.cli.console.output import answer, table
 from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
+from biobench.core.stop import STOPPED_EXIT
 
 corpus = typer.Typer(
     no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats."
@@ -50,7 +51,7 @@ def build(
     )
     if folders is None:
         typer.echo("stopped; the same command continues the build", err=True)
-        raise typer.Exit(api.PREEMPTED_EXIT)
+        raise typer.Exit(STOPPED_EXIT)
     for folder in folders:
         typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
 

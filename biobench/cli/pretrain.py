@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from biobench.cli.console.arguments import Count, DataDir, Json, SliceName, Threads
 from biobench.cli.console.options import shown
 from biobench.cli.console.output import answer, percent, print_json, table, with_interval
+from biobench.core.stop import STOPPED_EXIT
 
 if TYPE_CHECKING:
     from biobench.workflows.study import Study, StudyRun
@@ -162,10 +163,8 @@ def exported(result: PretrainingResult, remedy: str) -> Path:
     remedy: in words, what resumes the run.
     """
     if result.model is None:
-        from trainer.api import PREEMPTED_EXIT
-
         stderr(f"stopped and saved in {result.out}; {remedy}")
-        raise typer.Exit(PREEMPTED_EXIT)
+        raise typer.Exit(STOPPED_EXIT)
     return result.model
 
 

@@ -19,9 +19,15 @@ from transformers import (
 
 from biobench.errors import BioBenchError
 from trainer import api
+from trainer.corpus.builder import build
 from trainer.corpus.embedded import documents
-from trainer.corpus.shards import train_tokenizer
+from trainer.corpus.shards import Corpus, train_tokenizer
 from trainer.pretrain import PretrainingResult
+from trainer.recipe.library import load_recipe
+from trainer.recipe.spec import Recipe
+from trainer.train.batches import Batches, vocabulary_of
+from trainer.train.distributed import World
+from trainer.train.start import tokenizer_for
 
 SMALL = (
     "base.config.hidden_size=32",
@@ -80,6 +86,24 @@ def train(
 ) -> PretrainingResult:
     """A silent run."""
     return api.pretrain(recipe, out=out, overrides=overrides, **{"progress": "none", **options})
+
+
+ALONE = World(0, 1, torch.device("cpu"))
+
+
+def begin(overrides: list[str]) -> tuple[Recipe, PreTrainedTokenizerBase, Corpus]:
+    """The changed toy recipe, its tokenizer and its corpus, which is kept where the recipe says."""
+    recipe = load_recipe("toy_detour", overrides)
+    tokenizer = tokenizer_for(recipe).tokenizer
+    return recipe, tokenizer, build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
+
+
+def batches(
+    overrides: list[str], phase: int, *, world: World = ALONE, fixed: bool = False
+) -> Batches:
+    """The batches of one of its phases."""
+    recipe, tokenizer, corpus = begin(overrides)
+    return Batches(recipe, phase, corpus, vocabulary_of(tokenizer, 500), world, fixed=fixed)
 
 
 def refusal(

@@ -27,13 +27,9 @@ def directed(module: Trainee, *, causal: bool) -> guard.Forward:
 
 
 def long_ids(model: PreTrainedModel) -> Tensor:
-    ids = guard.probe_tokens(model, torch.device("cpu"))
-    window = (
-        getattr(model.config, "local_attention", None)
-        or getattr(model.config, "sliding_window", None)
-        or 0
-    )
-    assert ids.shape[1] > 2 * window
+    ids = guard.probe_tokens(model)
+    assert ids.shape[1] >= 50, "more than twice the widest window"
+    assert model.config.pad_token_id not in ids.tolist()[0]
     return ids
 
 
@@ -109,7 +105,7 @@ def test_the_naive_flag_leaks_and_the_guard_bites() -> None:
     def naive(ids: Tensor) -> Tensor:
         return model(input_ids=ids, is_causal=True).logits
 
-    refusal("leaks", guard.check, model, naive, causal=True)
+    refusal("is not causal", guard.check, model, naive, causal=True)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "gemma3_text"])
@@ -184,7 +180,7 @@ def test_windows_as_long_as_the_positions_are_no_fault(
     report = guard.check(model, directed(Trainee(model), causal=causal), causal=causal)
     earlier = positions // 2
     later = positions - 1 - earlier
-    left, right = -1 if later <= 8 else 8, -1 if earlier <= 8 else 8
+    left, right = -1 if earlier <= 8 else 8, -1 if later <= 8 else 8
     assert report.reaches["sliding_attention"] == Reach(left, 0 if causal else right)
 
 
@@ -195,20 +191,14 @@ def test_windows_as_long_as_the_positions_are_no_fault(
 def test_each_side_of_each_kind_of_layer_is_compared(
     kind: str, wrong: Reach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, right = tiny("modernbert"), guard.reach
-    full = kind == "full_attention"
+    model, right, full = tiny("modernbert"), guard.reach, kind == "full_attention"
     monkeypatch.setattr(
         guard,
         "reach",
         lambda c, w, causal: wrong if (w is None) == full else right(c, w, causal=causal),
     )
-    refusal(
-        f"a {kind} layer reaches",
-        guard.check,
-        model,
-        directed(Trainee(model), causal=False),
-        causal=False,
-    )
+    forward = directed(Trainee(model), causal=False)
+    refusal(f"a {kind} layer reaches", guard.check, model, forward, causal=False)
 
 
 @pytest.mark.parametrize("size", [1e-9, 1.0])
@@ -218,73 +208,40 @@ def test_the_smallest_leak_is_one(size: float) -> None:
     def leaking(ids: Tensor) -> Tensor:
         return module.logits(ids, causal=True) / 1e6 + size * ids[:, -1:, None]
 
-    refusal("the causal phase leaks", guard.check, module.model, leaking, causal=True)
-    refusal(
-        "the bidirectional phase is causal",
-        guard.check,
-        module.model,
-        directed(module, causal=True),
-        causal=False,
-    )
-
-
-def test_dropout_is_off_meanwhile() -> None:
-    model = tiny("bert").train()
-    set_dropout(model, 0.5)
-    assert guard.check(model, directed(Trainee(model), causal=True), causal=True).leak == 0.0
-
-
-@pytest.mark.parametrize("kind", sorted(CONFIGS))
-def test_the_probe_is_long_and_without_padding(kind: str) -> None:
-    model = tiny(kind)
-    ids = guard.probe_tokens(model, torch.device("cpu"))
-    window = {"modernbert": 16, "modernbert-decoder": 16, "gemma3_text": 16}.get(kind, 32)
-    assert ids.shape == (1, 2 * window + 32)
-    assert len(ids.unique()) > 20
-    assert (
-        ids != (model.config.pad_token_id if model.config.pad_token_id is not None else -1)
-    ).all()
+    refusal("the causal phase is not causal", guard.check, module.model, leaking, causal=True)
+    forward = directed(module, causal=True)
+    refusal("outputs change by 0 when", guard.check, module.model, forward, causal=False)
 
 
 class Reluctant(nn.Module):
-    """Looks two tokens back and one ahead, and only notices inputs of a certain size."""
+    """Looks two tokens back and one ahead, and hardly attends to either."""
 
     is_causal = False
 
-    def __init__(self, low: float, high: float) -> None:
+    def __init__(self, share: float) -> None:
         super().__init__()
-        self.low, self.high = low, high
+        self.share = share
 
     def forward(self, hidden_states: Tensor) -> Tensor:
-        size = hidden_states.abs()
-        seen = ((size > self.low) & (size < self.high)).float()
-        return hidden_states + seen.roll(2, dims=1) + seen.roll(-1, dims=1)
+        around = hidden_states.roll(2, dims=1) + hidden_states.roll(-1, dims=1)
+        return hidden_states + self.share * around
 
 
-@pytest.mark.parametrize(("low", "high"), [(12, 1000), (2.9, 3.2)])
-def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(
-    low: float, high: float
-) -> None:
-    layer = Reluctant(low, high)
-    generator = torch.Generator().manual_seed(2)
-    states = torch.randn(1, 40, 4, generator=generator)
-    found = guard.layer_reach(
-        lambda ids: layer(states[:, : ids.shape[1]]), layer, torch.zeros(1, 40, dtype=torch.long)
-    )
-    assert found == Reach(2, 1)
+def measured(layer: nn.Module) -> Reach:
+    states = torch.randn(1, 40, 4, generator=torch.Generator().manual_seed(2))
+    return guard.layer_reach(lambda _: layer(states), layer, torch.zeros(1, 40, dtype=torch.long))
+
+
+def test_a_key_that_hardly_counts_is_found() -> None:
+    """Beside what the query has of itself, the key's part is lost in the rounding of the output."""
+    assert measured(Reluctant(1e-20)) == Reach(2, 1)
 
 
 def test_attention_that_reads_no_token_is_refused() -> None:
     """As transformers builds it where there are more heads of keys than of queries."""
-    deaf = Reluctant(0, 1)
-    deaf.register_forward_hook(lambda _module, _inputs, states: torch.zeros_like(states))
-    refusal(
-        "reads no token",
-        guard.layer_reach,
-        lambda _: deaf(torch.ones(1, 9, 4)),
-        deaf,
-        torch.zeros(1, 9),
-    )
+    deaf = Reluctant(0)
+    deaf.register_forward_hook(lambda _module, _inputs, states: states * 0)
+    refusal("reads no token", measured, deaf)
 
 
 @pytest.mark.parametrize("kind", sorted(CONFIGS))

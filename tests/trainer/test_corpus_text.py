@@ -116,19 +116,19 @@ def test_lines_are_documents_where_asked(tmp_path: Path) -> None:
         (
             "a.jsonl",
             '{"body": "x"}\n{oops\n',
-            ":2: not a readable jsonl file: Expecting property name",
+            ":2: not a readable jsonl file: key must be a string",
         ),
         ("a.jsonl", '\n{"body": "half \\ud83d of it"}', ":2: not a readable jsonl"),
-        ("a.jsonl", '{"\\ud83d": "x"}', ":1: no text under 'body'"),
+        ("a.jsonl", '{"\\ud83d": "x"}', ":1: not a readable jsonl"),
         (
             "a.jsonl",
             '{"body": "x", "n": ' + "9" * 5000 + "}",
-            ":1: not a readable jsonl file: Exceeds the limit",
+            ":1: not a readable jsonl file: number out of range",
         ),
         (
             "a.jsonl",
             "[" * 100_000 + "]" * 100_000,
-            ":1: not a readable jsonl file: maximum recursion",
+            ":1: not a readable jsonl file: recursion limit exceeded",
         ),
         ("a.jsonl.gz", b"not packed at all", ": not a readable jsonl"),
         ("a.txt", b"caf\xe9", ": not a readable text file: 'utf-8' codec"),
@@ -151,15 +151,14 @@ def test_a_file_that_is_cut_short_is_named(name: str, written: Path) -> None:
 
 
 def test_damaged_columns_of_a_parquet_file_are_named(tmp_path: Path) -> None:
-    bytes_as_text = pa.Array.from_buffers(
-        pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers()
-    )
+    buffers = pa.array([b"\xff\xfe"], pa.binary()).buffers()
+    bytes_as_text = pa.Array.from_buffers(pa.string(), 1, buffers)
     pq.write_table(pa.table({"body": bytes_as_text}), tmp_path / "bytes.parquet")
     rows = pa.table({"body": [f"document {n} {n * n}" for n in range(3000)]})
     pq.write_table(rows, tmp_path / "pages.parquet", compression="snappy", use_dictionary=False)
-    content = bytearray((tmp_path / "pages.parquet").read_bytes())
-    content[200:8000] = b"\xff" * 7800
-    (tmp_path / "pages.parquet").write_bytes(bytes(content))
+    with (tmp_path / "pages.parquet").open("r+b") as file:
+        file.seek(200)
+        file.write(b"\xff" * 7800)
     for name in ("bytes.parquet", "pages.parquet"):
         caught = refusal("not a readable parquet file", everything, source(name), tmp_path)
         assert caught.file == str(tmp_path / name)
@@ -207,8 +206,7 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
     os.utime(two / "a.jsonl", (1, 1))
     (two / "a.jsonl").rename(two / "moved.jsonl")
     assert folder(one, "a.jsonl") == folder(two, "moved.jsonl") == folder(tmp_path, "one/a.jsonl")
-    with (two / "moved.jsonl").open("a") as file:
-        file.write('{"text": "more"}\n')
+    (two / "moved.jsonl").write_text('{"text": "other"}\n')
     assert folder(one, "a.jsonl") != folder(two, "moved.jsonl")
 
 
@@ -216,23 +214,19 @@ def test_files_are_hashed_once_and_again_when_they_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    hashing = sources.file_hash
+    hashing, memory = sources.file_hash, tmp_path / "m.json"
     monkeypatch.setattr(sources, "file_hash", lambda f: (read.append(f.name), hashing(f))[1])
-    files = [tmp_path / f"{n}.bin" for n in range(4)]
+    files = [tmp_path / "a.bin", tmp_path / "b.bin"]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number]))
-    first = digests(files, tmp_path / "m.json")
-    assert first == [hashing(f) for f in files]
-    assert sorted(read) == sorted(f.name for f in files)
-    read.clear()
-    assert digests(files[::-1], tmp_path / "m.json") == first[::-1]
-    assert read == []
-    files[3].write_bytes(b"xy")
-    changed = digests(files, tmp_path / "m.json")
-    assert read == ["3.bin"]
-    assert [n for n, (a, b) in enumerate(zip(first, changed, strict=True)) if a != b] == [3]
-    (tmp_path / "m.json").write_text("torn")
-    assert digests(files, tmp_path / "m.json") == changed
+    assert digests(files, memory) == [hashing(f) for f in files]
+    digests(files[::-1], memory)
+    files[1].write_bytes(b"xy")
+    assert digests(files[::-1], memory) == [hashing(f) for f in files[::-1]]
+    assert read == ["a.bin", "b.bin", "b.bin"]
+    for torn in ("torn", "[]", '{"a": 1}', "[" * 9_999):
+        memory.write_text(torn)
+        assert digests(files, memory) == [hashing(f) for f in files]
 
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"
@@ -283,13 +277,8 @@ def test_what_is_spelled_like_a_special_token_is_encoded_as_any_text() -> None:
     tokenizer = TOKENIZERS["byte level"]
     assert tokenizer.decode(encode([ODD], tokenizer)[0]) == ODD
     text = f"before {tokenizer.sep_token} and {tokenizer.mask_token}, after"
-    (ids,) = encode([text], tokenizer)
-    model = tokenizer.backend_tokenizer.model
-    assert ids == [
-        model.token_to_id(t) for t in tokenizer.tokenize(text, split_special_tokens=True)
-    ]
-    letters = [i for one in text for i in encode([one], tokenizer)[0]]
-    assert len(ids) < len(letters), "in the tokenizer's own pieces"
+    pieces = tokenizer.tokenize(text, split_special_tokens=True)
+    assert encode([text], tokenizer) == [tokenizer.convert_tokens_to_ids(pieces)]
 
 
 def test_words_that_a_tokenizer_does_not_know_stay_unknown() -> None:

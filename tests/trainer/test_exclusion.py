@@ -25,37 +25,22 @@ WORDS = [f"w{n}" for n in range(40)]
 TEST = " ".join(WORDS)
 
 
-@pytest.mark.parametrize("n", [5, 13, 39])
-def test_a_run_of_n_words_is_one_too_many_wherever_it_stands(n: int) -> None:
-    excluded = Excluded([TEST], n=n)
-    for first in {0, 1, 40 - n}:
-        run = WORDS[first : first + n]
-        for before, after in ([], ["z"]), (["x", "y"], ["z"]), (["x", "y"], []), ([], []):
-            for shared in (run, run[1:]):
-                why = excluded.why(" ".join([*before, *shared, *after]))
-                assert why == ("overlap" if len(shared) == n else None), (first, len(shared))
-    swapped = [*WORDS[:n][:-2], WORDS[n - 1], WORDS[n - 2]]
-    assert excluded.why(" ".join(["x", *swapped, "y"])) is None
-    assert excluded.why(" ".join(reversed(WORDS))) is None
+TOKENS = st.lists(st.sampled_from("abcdefgh"), max_size=20)
 
 
-@settings(max_examples=50)
-@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=60), st.integers(5, 13))
-def test_overlap_is_a_shared_run_of_n_words(tokens: list[str], n: int) -> None:
-    shared = {tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)}
-    other = list(reversed(tokens))
-    runs = {tuple(other[i : i + n]) for i in range(len(other) - n + 1)}
-    expected = "same" if other == tokens else "overlap" if runs & shared else None
-    assert Excluded([" ".join(tokens)], n=n).why(" ".join(other)) == expected
-
-
-def test_a_short_text_is_excluded_as_a_whole_alone() -> None:
-    excluded = Excluded(["Fever and cough.", TEST])
-    assert excluded.why("fever, and COUGH") == "same"
-    assert excluded.why("Fever and cough. Then rest.") is None
-    assert Excluded([" ".join(WORDS[:13])]).why(f"a {' '.join(WORDS[:13])} b") == "overlap", (
-        "exactly n words"
+@settings(max_examples=100)
+@given(TOKENS, TOKENS, TOKENS, st.integers(5, 13))
+def test_overlap_is_a_shared_run_of_n_words_wherever_it_stands(
+    before: list[str], run: list[str], after: list[str], n: int
+) -> None:
+    tokens, other = [*before, *run, *after], [*after, *run, *before]
+    shared, runs = (
+        {tuple(words[i : i + n]) for i in range(len(words) - n + 1)} for words in (tokens, other)
     )
+    expected = "overlap" if runs & shared else None
+    if tokens and tokens == other:
+        expected = "same"
+    assert Excluded([" ".join(tokens)], n=n).why(" ".join(other)) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,17 +85,11 @@ def test_excluded_documents_are_in_no_window(tmp_path: Path) -> None:
     near = "A new beginning. " + " ".join(texts[4].split()[:20])
     unlike = texts[9].upper().replace(" ", "  ").replace(".", " .")
     corpus = build(made, tokenizer, tmp_path, exclude=[near, unlike])
-    row = corpus.manifest["sources"][0]
-    assert corpus.manifest["exclusion"]["documents"] == 2
-    assert row["excluded"]["same"] == 1
-    assert row["documents"] + sum(row["excluded"].values()) == 60
-    windows = [
+    assert corpus.manifest["sources"][0]["excluded"]["same"] == 1
+    windows = "".join(
         tokenizer.decode(s.read(np.arange(len(s))).ravel()) for s in (corpus.train, corpus.held_out)
-    ]
-    for number in (4, 9):
-        assert not any(texts[number] in text for text in windows)
-    assert texts[11] in "".join(windows)
-    assert corpus.hash != build(made, tokenizer, tmp_path).hash
+    )
+    assert [texts[number] in windows for number in (4, 9, 11)] == [False, False, True]
 
 
 STEMS = ("car", "neur", "gastr", "derm", "hepat", "nephr")
@@ -130,7 +109,7 @@ def changed(text: str, places: int) -> str:
 
 
 def corpus(folder: Path, sources: dict[str, list[str]], **fields: Any) -> Corpus:
-    exclude = fields.pop("exclude", None)
+    exclude = fields.pop("exclude", ())
     for name, texts in sources.items():
         lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")

@@ -66,7 +66,7 @@ def test_rotary_families_reach_the_kernel_under_autocast(
     """
     model = tiny(kind)
     module = Trainee(model)
-    ids = guard.probe_tokens(model, torch.device("cpu"))
+    ids = guard.probe_tokens(model)
     documents, ends = torch.zeros_like(ids), torch.tensor([0, ids.shape[1]], dtype=torch.int32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         with attention.noting() as noted:
@@ -114,7 +114,7 @@ def test_a_bounded_layer_without_a_kernel_is_warned_of(
         found = noted("modernbert", precision, 0.0, isolated=isolated)
     assert found["sliding_attention"] == "dense"
     assert (found["full_attention"] == "dense") == isolated
-    assert "no kernel for windows is there" in caplog.text
+    assert f"no kernel for windows in {precision}" in caplog.text
 
 
 def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kernel) -> None:
@@ -135,14 +135,13 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
     watched = kernel._replace(call=lambda *a, **o: (asked.append(a[5:7]), kernel.call(*a, **o))[1])
     monkeypatch.setattr(attention, "KERNELS", (watched,))
     module = Trainee(tiny("modernbert"))
-    ids = guard.probe_tokens(module.model, torch.device("cpu"))
+    ids = guard.probe_tokens(module.model)
     ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
     documents = (torch.arange(ids.shape[1]) >= 9).long()[None]
-    for longest in (16, None):
-        asked.clear()
-        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        for longest in (55, None):
             module.hidden(ids, causal=False, packing=Packing(documents, ends, longest))
-        assert set(asked) == {(longest or ids.shape[1],) * 2}
+    assert asked == [(55, 55)] * 4 + [(64, 64)] * 4
 
 
 def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
@@ -201,30 +200,17 @@ def test_loss_and_gradients_equal_the_plain_path(chunk: int, scale: int) -> None
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * scale)
 
 
-def test_bf16_hidden_states_stay_close_and_without_bias_too() -> None:
+def test_of_bf16_hidden_states_the_product_alone_is_rounded_and_without_bias_too() -> None:
     hidden, weight, _, targets = problem(torch.bfloat16)
     loss = linear_cross_entropy_sum(hidden, weight, None, targets, chunk=8)
-    ours = torch.autograd.grad(loss, (hidden, weight))
-    assert [grad.dtype for grad in ours] == [torch.bfloat16, torch.float32]
-    exact = hidden.detach().float().requires_grad_()
-    plain = F.cross_entropy(exact @ weight.t(), targets, ignore_index=IGNORE, reduction="sum")
-    torch.testing.assert_close(loss, plain, rtol=1e-2, atol=1e-1)
-    for one, other in zip(ours, torch.autograd.grad(plain, (exact, weight)), strict=True):
-        # every chunk counts: rounding of bf16 is far below the part of one
-        assert float((one.float() - other).norm() / other.norm()) < 0.01
-
-
-def test_the_softmax_of_bf16_logits_is_float32() -> None:
-    """The matrix product may round, nothing after it: 1000 small errors of a sum would not."""
-    generator = torch.Generator().manual_seed(4)
-    hidden = torch.randn(1000, 16, generator=generator).to(torch.bfloat16)
-    weight = torch.randn(101, 16, generator=generator)
-    targets = torch.randint(0, 101, (1000,), generator=generator)
+    gradients = torch.autograd.grad(loss, (hidden, weight))
+    assert [gradient.dtype for gradient in gradients] == [torch.bfloat16, torch.float32]
     logits = (hidden @ weight.to(torch.bfloat16).t()).float()
-    plain = F.cross_entropy(logits, targets, reduction="sum")
-    torch.testing.assert_close(
-        linear_cross_entropy_sum(hidden, weight, None, targets), plain, rtol=1e-6, atol=1e-3
-    )
+    plain = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
+    torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-3)
+    for found, wanted in zip(gradients, torch.autograd.grad(plain, (hidden, weight)), strict=True):
+        # every chunk counts: rounding of bf16 is far below the part of one
+        assert float((found - wanted).norm() / wanted.norm()) < 0.01
 
 
 def test_the_logits_of_one_chunk_exist_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

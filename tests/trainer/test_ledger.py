@@ -21,7 +21,6 @@ from tests.helpers.trainer_make import refusal, train
 from trainer import api
 from trainer.export import model_card
 from trainer.ledger import Ledger, LedgerDiff, compare, read_ledger
-from trainer.order import draw, roll
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
@@ -110,12 +109,10 @@ def test_twins_may_differ_in_what_is_free() -> None:
 
 def test_a_phase_more_is_a_difference() -> None:
     one = ledger("a")
-    more = one.model_copy(
-        update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))}
-    )
+    more = one.model_copy(update={"phases": one.phases * 2})
     for diff in (compare(one, more), compare(more, one)):
         named = {r.name for r in diff.differing}
-        assert {"phases", "phase 2 tokens", "phase 2 last sample", "phase 2 sample order"} <= named
+        assert {"phases", "phase 2 tokens", "phase 2 sample order"} <= named
 
 
 def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
@@ -127,9 +124,8 @@ def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
         ("batch_sequences", 7, "batch sequences"),
         ("corpus", own, "corpus manifest"),
     ):
-        assert [r.name for r in against({f"phases.0.{field}": value}).differing] == [
-            f"phase 1 {line}"
-        ]
+        (row,) = against({f"phases.0.{field}": value}).differing
+        assert row.name == f"phase 1 {line}"
 
 
 def test_a_noise_pair_has_one_objective_and_masking_is_free_only_where_they_differ() -> None:
@@ -156,38 +152,23 @@ def test_fields_of_earlier_ledgers_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "objective", "auto", "pipeline", "said"),
+    ("head", "objective", "pipeline", "said"),
     [
-        (
-            "ModernBertForMaskedLM",
-            "clm",
-            "AutoModelForMaskedLM",
-            "feature-extraction",
-            "last phase was causal",
-        ),
-        ("ModernBertForMaskedLM", "mlm", "AutoModelForMaskedLM", "fill-mask", ""),
-        ("Gemma3ForCausalLM", "clm", "AutoModelForCausalLM", "text-generation", ""),
-        (
-            "Gemma3ForCausalLM",
-            "mlm",
-            "AutoModelForCausalLM",
-            "feature-extraction",
-            "last phase was masked",
-        ),
+        ("ForMaskedLM", "clm", "feature-extraction", "last phase was causal"),
+        ("ForMaskedLM", "mlm", "fill-mask", ""),
+        ("ForCausalLM", "clm", "text-generation", ""),
+        ("ForCausalLM", "mlm", "feature-extraction", "last phase was masked"),
     ],
 )
 def test_the_card_names_the_classes_that_load_the_model(
-    architecture: str, objective: str, auto: str, pipeline: str, said: str
+    head: str, objective: str, pipeline: str, said: str
 ) -> None:
     masking = "masking: {rate: 0.3}, " if objective == "mlm" else ""
     phases = f"phases=[{{name: one, objective: {objective}, {masking}tokens: 800}}]"
-    run = ledger("a", objective)
-    held = run.model_copy(
-        update={"base": run.base.model_copy(update={"architecture": architecture})}
-    )
-    card = model_card(load_recipe("toy_detour", [phases]), held)
+    run = changed({"base.architecture": f"Any{head}"})
+    card = model_card(load_recipe("toy_detour", [phases]), run)
     assert f"pipeline_tag: {pipeline}\n" in card
-    assert re.findall(r"`(Auto\w+)`", card) == ["AutoModel", auto]
+    assert re.findall(r"`(Auto\w+)`", card) == ["AutoModel", f"AutoModel{head}"]
     assert said in card
     assert said or "while these classes" not in card
 
@@ -201,19 +182,9 @@ def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
     diff = api.ledger_diff(reference, twin)
     assert diff.verdict == diff.lines()[-1] == "matched"
     assert not diff.noise_pair
-    free = (
-        "phase 1 name",
-        "phase 1 objective",
-        "phase 1 masking",
-        "phase 1 targets",
-        "phase 1 FLOPs",
-        "total FLOPs",
-    )
-    assert {r.name for r in diff.rows if not r.equal} == set(free)
+    of_phase = {f"phase 1 {name}" for name in ["name", "objective", "masking", "targets", "FLOPs"]}
+    assert {r.name for r in diff.rows if not r.equal} == {"total FLOPs", *of_phase}
     assert api.ledger_diff(twin, noise).noise_pair
-    first, second = read_ledger(twin).phases[0], read_ledger(noise).phases[0]
-    assert first.order_hash == second.order_hash
-    assert first.targets != second.targets
 
 
 def test_ledgers_are_read_from_anywhere_and_damage_is_named(
@@ -297,7 +268,7 @@ OVERRIDES = [
     "phases.0.freeze={layers: '0,2'}",
     "phases.1.data=restart",
     "phases.1.schedule={shape: 1-sqrt, final: 0.1, peak: 2}",
-    "phases.1.masking={rate: 0.3, rule: mask}",
+    "phases.1.masking={rate: 0.3}",
     "optimizer.gradient_clip=0.25",
     "corpus.sources=[{id: a, embedded: {documents: 100}}, {id: b, embedded: {documents: 60, seed: "
     "8}}]",
@@ -314,14 +285,10 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Ledge
         line for line in read_metrics(root / "run" / "metrics.jsonl") if line["event"] == "train"
     ]
     assert [line["tokens"] for line in lines] == [STEP * n for n in range(1, 21)]
-    for phase, last in zip(held.phases, (lines[11], lines[19]), strict=True):
-        assert (phase.train_loss, phase.final_rate) == (
-            last["loss"],
-            pytest.approx(last["learning_rate"], rel=1e-12),
-        )
-        assert phase.targets == sum(
-            line["targets"] for line in lines if line["phase"] == phase.name
-        )
+    for phase, of_phase in zip(held.phases, (lines[:12], lines[12:]), strict=True):
+        assert phase.train_loss == of_phase[-1]["loss"]
+        assert phase.final_rate == pytest.approx(of_phase[-1]["learning_rate"], rel=1e-12)
+        assert phase.targets == sum(line["targets"] for line in of_phase)
     return held
 
 
@@ -335,79 +302,13 @@ def test_rates_samples_tokens_and_targets(by_hand: Ledger) -> None:
     assert (decay.peak_rate, decay.final_rate) == pytest.approx(
         (6e-3, 6e-3 * (0.1 + 0.9 * (1 - (7 / 8) ** 0.5)))
     )
-    windows = by_hand.corpus.windows
     for phase, steps in ((detour, 12), (decay, 8)):
-        assert (phase.steps, phase.tokens) == (steps, steps * STEP)
         assert (phase.first_sample, phase.last_sample) == (0, 8 * steps - 1)
-        assert phase.epochs == round(8 * steps / windows, 4)
-        rolled = ""
-        for step in range(steps):
-            rolled = roll(rolled, draw(8 * step, 8, windows=windows, seed=42)[0])
-        assert phase.order_hash == rolled
-    assert (by_hand.steps, by_hand.tokens, by_hand.step_tokens) == (20, 20 * STEP, STEP)
-    assert 12 * 8 * 40 < detour.targets < 12 * 8 * 47, (
-        "ends of documents inside windows predict nothing"
-    )
+    assert 12 * 8 * 40 < detour.targets < 12 * 8 * 47, "ends inside windows predict nothing"
     assert decay.targets / decay.tokens == pytest.approx(0.3, abs=0.03)
-
-
-def test_what_was_asked_for(by_hand: Ledger) -> None:
-    names = (
-        "name",
-        "objective",
-        "masking",
-        "frozen_layers",
-        "head",
-        "data",
-        "isolate_documents",
-        "adopted_from",
-    )
-    assert [[getattr(phase, name) for name in names] for phase in by_hand.phases] == [
-        ["detour", "clm", None, "0,2", "keep", "continue", True, None],
-        [
-            "decay",
-            "mlm",
-            {"rate": 0.3, "rule": "mask", "special": "protected"},
-            None,
-            "keep",
-            "restart",
-            False,
-            None,
-        ],
-    ]
-    schedules = [list(phase.schedule.values()) for phase in by_hand.phases]
-    assert schedules == [["linear", 1000, 1536, 0.5, 0.5], ["1-sqrt", 0, None, 0.1, 2.0]]
-    rates = {
-        "learning_rate": 3e-3,
-        "beta1": 0.9,
-        "beta2": 0.98,
-        "epsilon": 1e-6,
-        "weight_decay": 1e-5,
-    }
-    assert by_hand.optimizer == rates | {"gradient_clip": 0.25}
-    assert (by_hand.sequence_length, by_hand.batch_sequences) == (48, 8)
-    assert by_hand.seeds == {"data": 42, "training": 17, "init": 17}
-    assert (by_hand.precision, by_hand.dropout, by_hand.distributed, by_hand.world_sizes) == (
-        "fp32",
-        0.0,
-        "none",
-        (1,),
-    )
-
-
-def test_what_the_guard_and_the_corpus_gave(by_hand: Ledger) -> None:
-    detour, decay = by_hand.phases
-    assert detour.leak == 0.0 < decay.leak
-    # 3 layers, the first global; half of local_attention=16 to each side
-    assert detour.reach == {"full_attention": (-1, 0), "sliding_attention": (8, 0)}
-    assert decay.reach == {"full_attention": (-1, -1), "sliding_attention": (8, 8)}
+    assert (detour.frozen_layers, decay.frozen_layers) == ("0,2", None)
     assert by_hand.corpus.sources == pytest.approx({"a": 0.625, "b": 0.375}, abs=0.03)
-    assert by_hand.corpus.tokens == by_hand.corpus.windows * 48
-    assert (by_hand.corpus.excluded_documents, len(by_hand.corpus.exclusion_hash)) == (1, 64)
-    assert (by_hand.base.source, by_hand.base.architecture) == (
-        "fresh weights",
-        "ModernBertForMaskedLM",
-    )
+    assert by_hand.corpus.excluded_documents == 1
 
 
 def test_flops(by_hand: Ledger) -> None:

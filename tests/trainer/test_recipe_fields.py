@@ -5,7 +5,6 @@ keeps its hash.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from biobench.errors import BioBenchError
 from biobench.schema import yaml12
 from biobench.schema.strict import plain
 from tests.helpers.trainer_make import GOOD, refusal
@@ -24,53 +22,19 @@ from trainer.recipe.spec import Recipe
 from trainer.train.run_folder import differences, recipe_hash, training_fields
 
 MAY_CHANGE = {
-    *(
-        "name",
-        "description",
-        "reuse",
-        "reuse.run",
-        "reuse.through",
-        "corpus.root",
-        "corpus.cache",
-        "batch.micro",
-    ),
-    *(
-        "engine.device",
-        "engine.distributed",
-        "engine.compile",
-        "engine.activation_checkpointing",
-        "engine.precision",
-    ),
-    *("checkpoints.every", "checkpoints.keep", "checkpoints.keep_phases", "checkpoints.export"),
-    *("logging.every", "logging.evaluate"),
+    *("name", "description", "reuse", "checkpoints", "logging"),
+    *("corpus.root", "corpus.cache", "batch.micro"),
+    *("engine.device", "engine.distributed", "engine.compile", "engine.precision"),
+    "engine.activation_checkpointing",
 }
 """What says where and how fast, not what is trained."""
 REUSE = "reuse={run: x, through: detour}"
 
 
-def leaves(value: Any, at: str = "") -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from leaves(inner, f"{at}.{key}" if at else key)
-    elif isinstance(value, list) and value:
-        for number, inner in enumerate(value):
-            yield from leaves(inner, f"{at}.{number}")
-    else:
-        yield at
-
-
 def test_a_resume_compares_all_other_fields() -> None:
-    recipe = load_recipe("toy_detour", [REUSE])
-    everything, compared = (
-        set(leaves(fields)) for fields in (recipe.model_dump(mode="json"), training_fields(recipe))
-    )
-    assert compared == everything - MAY_CHANGE
-    assert {
-        "seeds.training",
-        "engine.dropout",
-        "optimizer.gradient_clip",
-        "phases.1.masking.rate",
-    } <= compared
+    recipe = load_recipe("toy_detour", [REUSE, "corpus.cache=here", "batch.micro=2"])
+    everything = recipe.model_dump(mode="json")
+    assert set(differences(training_fields(recipe), everything)) == MAY_CHANGE
 
 
 @pytest.mark.parametrize(
@@ -88,32 +52,8 @@ def test_a_change_is_named_and_has_its_own_hash(override: str, named: str) -> No
     assert recipe_hash(plain) != recipe_hash(changed)
 
 
-def test_what_may_change_leaves_the_hash() -> None:
-    free = [
-        "name=x",
-        "batch.micro=2",
-        "engine.precision=bf16",
-        "checkpoints.keep=7",
-        "logging.every=3",
-        REUSE,
-    ]
-    assert recipe_hash(load_recipe("toy_detour")) == recipe_hash(load_recipe("toy_detour", free))
-
-
 def phase(tokens: int, **schedule: Any) -> Phase:
     return Phase(name="p", objective="clm", tokens=tokens, schedule=Schedule(**schedule))
-
-
-def test_warm_up_and_cooldown_fit_the_phase() -> None:
-    assert phase(100, warmup=99).schedule.warmup == 99
-    assert phase(100, shape="linear", warmup=40, cooldown=60).schedule.cooldown == 60
-    for wrong in (
-        {"warmup": 100},
-        {"shape": "linear", "warmup": 40, "cooldown": 61},
-        {"cooldown": 10},
-    ):
-        with pytest.raises((ValidationError, BioBenchError)):
-            phase(100, **wrong)
 
 
 def test_amounts_of_tokens_become_steps() -> None:

@@ -92,47 +92,25 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
     refusal("the model has layers 0-3", transplant, *two, tmp_path / "out", layers=(4,))
     refusal("exists already", transplant, *two, two[0].parent)
     # scored under one name, a hybrid would take the donor's place
-    refusal(
-        "both recipient and donor",
-        transplant,
-        two[0],
-        two[0].parent / "." / two[0].name,
-        tmp_path / "out",
-    )
+    itself = two[0].parent / "." / two[0].name
+    refusal("both recipient and donor", transplant, two[0], itself, tmp_path / "out")
     refusal("no such folder", transplant, two[0], tmp_path / "nowhere", tmp_path / "out")
     more = shutil.copytree(two[1], tmp_path / "more")
     held = {**weights(more), "model.layers.0.attn.more.weight": torch.zeros(3)}
     save_file(held, more / "model.safetensors", metadata={"format": "pt"})
     for pair in ((two[0], more), (more, two[0])):
-        refusal(
-            "'model.layers.0.attn.more.weight' is in one of them alone",
-            transplant,
-            *pair,
-            tmp_path / "out",
-        )
+        refusal("'model.layers.0.attn.more.weight' is in one", transplant, *pair, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [
-        "analyze",
-        "transplant",
-        str(two[0]),
-        str(two[1]),
-        "--out",
-        str(tmp_path / "out"),
-        "--probe",
-        "--layers",
-    ]
-    tasks = (
-        f"--task demo_ner --task demo_topic --results-dir {tmp_path / 'results'} --set "
-        f"probe.epochs=4"
-    )
-    scored = (
-        f"0-1 --layers none --layers all {tasks} --limit 64 --device cpu --json --seeds".split()
-    )
+    command = ["analyze", "transplant", str(two[0]), str(two[1]), "--out", str(tmp_path / "out")]
+    command += ["--probe", "--layers"]
+    options = "--task demo_ner --task demo_topic --set probe.epochs=4 --limit 64 --device cpu"
+    layers = f"0-1 --layers none --layers all --results-dir {tmp_path / 'results'}"
+    scored = f"{layers} {options} --json --seeds".split()
     app([*command, *scored, "42,43"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
     assert found["by"] == "linear probe"
@@ -144,7 +122,7 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     assert (none["kept"]["value"], every["kept"]["value"]) == (0, 1)
     records, _ = Store(tmp_path / "results").scan()
     assert len(records) == 3 * 2 * 2
-    assert all("training.encoder=frozen" in r.overrides for r in records)
+    assert {"training.encoder=frozen" in r.overrides for r in records} == {True}
     command[5] = str(tmp_path / "x")
     refusal("--seeds", app, [*command, *scored, "x"], standalone_mode=False)
     refusal("nothing is scored without a task", app, [*command, "0"], standalone_mode=False)
@@ -164,22 +142,12 @@ def test_blocks_that_would_compute_otherwise_are_refused(
 ) -> None:
     """The weights fit, but not what is done with them."""
     other = shutil.copytree(two[1], tmp_path / "other")
-    config = json.loads((other / "config.json").read_text())
-    assert config[field] != value
-    merged = (
-        {k: v | value.get(k, {}) for k, v in config[field].items()}
-        if isinstance(value, dict)
-        else value
-    )
-    configure(other, **{field: merged})
+    if isinstance(value, dict):
+        rotary = json.loads((other / "config.json").read_text())[field]
+        value = {kind: fields | value.get(kind, {}) for kind, fields in rotary.items()}
+    configure(other, **{field: value})
     for pair in ((two[0], other), (other, two[0])):
-        refusal(
-            f"do not fit: .*{field}|have other {field}",
-            transplant,
-            *pair,
-            tmp_path / "out",
-            layers=(1,),
-        )
+        refusal(f"do not fit: {field} is", transplant, *pair, tmp_path / "out", layers=(1,))
 
 
 def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_path: Path) -> None:
@@ -187,11 +155,9 @@ def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_p
     assert not made.rest
     assert {(block_of(name) or (None,))[0] for name in donated(made.folder, two)} == {0, 1, 2}
     part = transplant(*two, tmp_path / "part", layers=(1, 3), parts=("mlp",))
-    assert {block_of(name) for name in donated(part.folder, two)} == {(1, "mlp"), (3, "mlp")}
-    mine = weights(two[0])
-    assert part.copied == sum(
-        mine[n].numel() for n in mine if block_of(n) in {(1, "mlp"), (3, "mlp")}
-    )
-    assert part.total == sum(v.numel() for v in mine.values())
+    copied = donated(part.folder, two)
+    assert {block_of(name) for name in copied} == {(1, "mlp"), (3, "mlp")}
+    sizes = {name: weight.numel() for name, weight in weights(two[0]).items()}
+    assert (part.copied, part.total) == (sum(sizes[n] for n in copied), sum(sizes.values()))
     note = json.loads((part.folder / "transplant.json").read_text())
     assert (note["copied"], note["rest"]) == (part.copied, False)

@@ -9,7 +9,7 @@ itself changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -121,11 +121,12 @@ def compare(
         return layer_states(checkpoint, ids, device=device)
 
     tables = [_divergences(states_of(a), states_of(b), sample) for a, b in pairs]
-    noise_table = tables[1] if noise else None
+    depth = int(read_config(first).num_hidden_layers)
+    ranges = {str(layer): (layer,) for layer in range(depth)}
     lines = []
-    for name, layers in _ranges(int(read_config(first).num_hidden_layers)).items():
+    for name, layers in {**ranges, **groups(depth), "all": tuple(range(depth))}.items():
         for estimator in ESTIMATORS:
-            lines.append(_line(name, layers, estimator, tables[0], noise_table))
+            lines.append(_line(name, layers, estimator, tables))
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
         notes.append(
@@ -160,19 +161,16 @@ def _no_noise(first: str, second: str) -> list[str]:
     return [f"by their ledgers {first} and {second} are no noise pair: {why}"]
 
 
-Table = dict[str, list[dict[int, Estimate]]]
-"""Estimator to layer to seed to divergence."""
+Table = list[dict[int, dict[str, Estimate]]]
+"""Layer to seed to estimator to divergence."""
 
 
 def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample) -> Table:
-    table: Table = {name: [{} for _ in a] for name in ESTIMATORS}
-    for layer in range(len(a)):
+    table: Table = [{} for _ in a]
+    for of_layer, of_a, of_b in zip(table, a, b, strict=True):
         for seed, rows in sample.drawn.items():
-            both = cka(
-                gram(a[layer, rows]), gram(b[layer, rows]), texts=rows, total=len(sample.texts)
-            )
-            for name in ESTIMATORS:
-                table[name][layer][seed] = getattr(both, name).complement()
+            same = cka(gram(of_a[rows]), gram(of_b[rows]), texts=rows, total=len(sample.texts))
+            of_layer[seed] = {name: same[name].complement() for name in ESTIMATORS}
     return table
 
 
@@ -183,32 +181,28 @@ def groups(depth: int) -> dict[str, tuple[int, ...]]:
     return {name: tuple(layers.tolist()) for name, layers in named if len(layers)}
 
 
-def _ranges(depth: int) -> dict[str, tuple[int, ...]]:
-    """Each layer, the groups, and all layers, under their names in the report."""
-    layers = {str(layer): (layer,) for layer in range(depth)}
-    return {**layers, **groups(depth), "all": tuple(range(depth))}
-
-
-def _line(
-    where: str, layers: tuple[int, ...], estimator: str, pair: Table, noise: Table | None
-) -> CkaCurve:
-    of_layers = [pair[estimator][layer] for layer in layers]
-    per_seed = {seed: mean_of([of[seed] for of in of_layers]) for seed in of_layers[0]}
-    divergence = mean_of(list(per_seed.values()))
+def _line(where: str, layers: tuple[int, ...], estimator: str, tables: Sequence[Table]) -> CkaCurve:
+    """The curve of some layers. tables: of the pair, and of the noise pair where there is one."""
+    divergences = []
+    for table in tables:
+        per_seed = {}
+        for seed in table[0]:
+            per_seed[seed] = mean_of([table[layer][seed][estimator] for layer in layers])
+        divergences.append(per_seed)
+    divergence, *noise = (mean_of(list(per_seed.values())) for per_seed in divergences)
     curve = CkaCurve(
         where,
         layers,
         estimator,
         similarity=1 - divergence.value,
         divergence=Value(divergence.value, *divergence.interval()),
-        seeds={seed: estimate.value for seed, estimate in per_seed.items()},
+        seeds={seed: estimate.value for seed, estimate in divergences[0].items()},
     )
-    if noise is None:
+    if not noise:
         return curve
-    of_noise = mean_of([e for layer in layers for e in noise[estimator][layer].values()])
-    ratio = divergence.over(of_noise)
+    ratio = divergence.over(noise[0])
     return replace(
         curve,
-        noise=Value(of_noise.value, *of_noise.interval()),
+        noise=Value(noise[0].value, *noise[0].interval()),
         ratio=Value(*ratio) if ratio else None,
     )

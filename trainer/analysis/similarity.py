@@ -72,14 +72,6 @@ def mean_of(estimates: Sequence[Estimate]) -> Estimate:
     )
 
 
-@dataclass(frozen=True)
-class Similarity:
-    """CKA of two sets of states by both estimators."""
-
-    biased: Estimate
-    debiased: Estimate
-
-
 def gram(states: ArrayLike) -> Floats:
     """Inner products (texts, texts) of `states` (texts, width) after centring every column."""
     x = np.asarray(states, dtype=np.float64)
@@ -89,28 +81,21 @@ def gram(states: ArrayLike) -> Floats:
 
 
 def cka(
-    first: Floats,
-    second: Floats,
-    *,
-    texts: NDArray[np.int64] | None = None,
-    total: int | None = None,
-) -> Similarity:
-    """CKA from two Gram matrices (n, n) of the same texts.
+    first: Floats, second: Floats, *, texts: NDArray[np.int64], total: int
+) -> dict[str, Estimate]:
+    """CKA of two Gram matrices (n, n) of the same texts by each estimator, ``biased`` and
+    ``debiased``.
 
-    texts, total: which of `total` texts the rows are, where several drawings share texts;
-    deviations then have
-    `total` entries. Raises ModelError for fewer than 5 texts and for states that are the same for
-    all texts.
+    texts, total: which of `total` texts the rows are, as several drawings share texts; deviations
+    have `total` entries. Raises ModelError for states that are the same for all texts.
     """
-    n = first.shape[0]
-    if first.shape != second.shape or n < FEWEST:
-        raise ModelError(
-            f"CKA of {first.shape[0]} and {second.shape[0]} texts",
-            hint=f"give the same {FEWEST} texts or more to both",
-        )
-    estimates = []
+    n = len(texts)
+    estimates = {}
     hollow = [k - np.diag(np.diagonal(k)) for k in (first, second)]
-    for criterion, (x, y) in ((_biased, (first, second)), (_debiased, hollow)):
+    for name, criterion, (x, y) in (
+        ("biased", _biased, (first, second)),
+        ("debiased", _debiased, hollow),
+    ):
         sums = [_sums(a, b) for a, b in ((x, y), (x, x), (y, y))]
         between, *norms = (float(criterion(whole, n)) for whole, _ in sums)
         if min(norms) <= 0:
@@ -119,13 +104,11 @@ def cka(
             )
         cross, a, b = (criterion(without, n - 1) for _, without in sums)
         ratios = cross / np.sqrt(a * b)
-        deviations = ratios - ratios.mean()
-        if texts is not None and total is not None:
-            placed = np.zeros(total)
-            placed[texts] = deviations
-            deviations = placed
-        estimates.append(Estimate(between / math.sqrt(norms[0] * norms[1]), deviations, n))
-    return Similarity(*estimates)
+        deviations = np.zeros(total)
+        deviations[texts] = ratios - ratios.mean()
+        value = between / math.sqrt(norms[0] * norms[1])
+        estimates[name] = Estimate(value, deviations, n)
+    return estimates
 
 
 def _sums(k: Floats, l: Floats) -> tuple[Floats, Floats]:  # noqa: E741

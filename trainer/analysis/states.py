@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,12 +114,13 @@ def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
 
 def check_shapes(checkpoints: Sequence[str | Path]) -> None:
     """Raise ModelError unless all have the first one's depth and width."""
-    for name, what in (("num_hidden_layers", "layers"), ("hidden_size", "dimensions")):
-        (first, wanted), *others = [(c, getattr(read_config(c), name)) for c in checkpoints]
-        for other, size in others:
-            if size != wanted:
-                differ = f"{first} has {wanted} {what}, {other} has {size}"
-                raise ModelError(differ, hint="compare checkpoints of one architecture")
+    shapes = []
+    for checkpoint in checkpoints:
+        config = read_config(checkpoint)
+        shapes.append(f"{config.num_hidden_layers} layers of {config.hidden_size} dimensions")
+        if shapes[-1] != shapes[0]:
+            differ = f"{checkpoints[0]} has {shapes[0]}, {checkpoint} has {shapes[-1]}"
+            raise ModelError(differ, hint="compare checkpoints of one architecture")
 
 
 def token_ids(
@@ -129,28 +130,28 @@ def token_ids(
 
     Raises ModelError unless every checkpoint's tokenizer gives the same ids for all of them.
     """
-    first = checkpoints[0]
-    tokenizer = load_tokenizer(first)
-    positions = position_limit(read_config(first))
-    limit = max_length if positions is None else min(max_length, positions)
-    cut = sum(len(tokenizer(text, truncation=False)["input_ids"]) > limit for text in texts)
+    reference, *rivals = checkpoints
+    tokenizer = load_tokenizer(reference)
+    limit = min(max_length, position_limit(read_config(reference)) or max_length)
+    uncut = tokenizer(list(texts), truncation=False)["input_ids"]
 
-    def ids_by(tokenizer: PreTrainedTokenizerBase) -> Iterator[list[int]]:
-        for text in texts:
-            yield tokenizer(text, truncation=True, max_length=limit)["input_ids"]
+    def cut(tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+        ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=limit)[
+            "input_ids"
+        ]
+        return ids
 
-    ids = list(ids_by(tokenizer))
-    for other in checkpoints[1:]:
-        for number, (row, other_row) in enumerate(
-            zip(ids, ids_by(load_tokenizer(other)), strict=True), 1
-        ):
+    ids = cut(tokenizer)
+    for checkpoint in rivals:
+        pairs = zip(ids, cut(load_tokenizer(checkpoint)), strict=True)
+        for number, (row, other_row) in enumerate(pairs, 1):
             if other_row != row:
                 raise ModelError(
-                    f"the tokenizers of {first} and {other} differ: text {number} becomes other "
-                    f"ids ({len(row)} and {len(other_row)} tokens)",
+                    f"the tokenizers of {reference} and {checkpoint} differ: text {number} becomes "
+                    f"other ids ({len(row)} and {len(other_row)} tokens)",
                     hint="compare checkpoints that share a tokenizer",
                 )
-    return ids, cut
+    return ids, sum(len(row) > limit for row in uncut)
 
 
 def layer_states(
@@ -163,37 +164,33 @@ def layer_states(
     first module list that is as long as the config says. Raises ModelError where there is none, and
     for states that are not finite.
     """
-    where = resolve_device(device)
-    model = load_weights(AutoModel, checkpoint).to(where).eval()  # type: ignore[arg-type]
+    machine = resolve_device(device)
+    model = load_weights(AutoModel, checkpoint).to(machine).eval()  # type: ignore[arg-type]
     depth = model.config.num_hidden_layers
-    blocks = next(
-        (m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth), None
-    )
+    lists = (module for module in model.modules() if isinstance(module, nn.ModuleList))
+    blocks = next((blocks for blocks in lists if len(blocks) == depth), None)
     if blocks is None:
         raise ModelError(
             f"no list of {depth} blocks in a {type(model).__name__}",
             hint="encoders of the usual layout are supported",
         )
-    rows: NDArray[np.float64] = np.zeros((depth, len(ids), model.config.hidden_size))
-    at = {"text": 0}
+    pooled: list[NDArray[np.float64]] = []
 
-    def hook_of(layer: int) -> Any:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
-            states = output[0] if isinstance(output, tuple) else output
-            rows[layer, at["text"]] = states[0].double().mean(dim=0).cpu().numpy()
+    def keep(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+        states = output[0] if isinstance(output, tuple) else output
+        pooled.append(states[0].double().mean(dim=0).cpu().numpy())
 
-        return hook
-
-    for layer, block in enumerate(blocks):
-        block.register_forward_hook(hook_of(layer))
+    for block in blocks:
+        block.register_forward_hook(keep)
     with torch.inference_mode():
-        for at["text"], text in enumerate(ids):
-            model(input_ids=torch.tensor([list(text)], device=where))
+        for text in ids:
+            model(input_ids=torch.tensor([list(text)], device=machine))
+    rows = np.array(pooled).reshape(len(ids), depth, -1).swapaxes(0, 1)
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
-        layer, text = bad[0]
+        layer, number, _ = bad[0]
         raise ModelError(
-            f"layer {layer} of '{checkpoint}' has a state that is not finite (text {text + 1})",
+            f"layer {layer} of '{checkpoint}' has a state that is not finite (text {number + 1})",
             hint="the checkpoint is damaged: copy or download it again",
         )
     return rows

@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -50,7 +51,7 @@ same.
 
 Part = Literal["attention", "mlp"]
 
-_BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
+_BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.([^.]+)")
 _ATTENTION = re.compile(r"attn|attention")
 _BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
 """Norms of the attention whose names do not contain the word."""
@@ -92,10 +93,10 @@ def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
     match = _BLOCK.search(name)
     if match is None:
         return None
-    layer, module = int(match[1]), match[2].split(".")[0]
-    if module == "post_attention_layernorm" and not own_norms:
-        return layer, "mlp"  # its norm is named after the attention that it follows
-    if module in _BEFORE_ATTENTION or _ATTENTION.search(module):
+    layer, module = int(match[1]), match[2]
+    # without norms of its own, the MLP's is named after the attention that it follows
+    is_next = module == "post_attention_layernorm" and not own_norms
+    if not is_next and (module in _BEFORE_ATTENTION or _ATTENTION.search(module)):
         return layer, "attention"
     return layer, "mlp"
 
@@ -117,7 +118,7 @@ def transplant(
     for layers that are not there and for one checkpoint in both places, StoreError when `out` holds
     anything else.
     """
-    a, b, target = Path(recipient), Path(donor), Path(out)
+    a, b = Path(recipient), Path(donor)
     if a.resolve() == b.resolve():
         raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
     weights, donated = _weights(a), _weights(b)
@@ -130,19 +131,19 @@ def transplant(
             f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported"
         )
     chosen = _chosen_layers(layers, depth)
-    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
+    is_whole = len(chosen) == depth and set(parts) == {"attention", "mlp"}
     copied = 0
     for name, block in blocks.items():
-        if rest or (block is not None and block[0] in chosen and block[1] in parts):
+        if is_whole or (block and block[0] in chosen and block[1] in parts):
             weights[name] = donated[name]
             copied += donated[name].numel()
     hybrid = Transplant(
-        folder=target,
+        folder=Path(out),
         recipient=str(a),
         donor=str(b),
         layers=chosen,
         modules=tuple(parts),
-        rest=rest,
+        rest=is_whole,
         copied=copied,
         total=sum(weight.numel() for weight in weights.values()),
     )
@@ -167,8 +168,9 @@ def _write(hybrid: Transplant, weights: dict[str, Tensor], recipient: Path) -> N
     target = hybrid.folder
     note = json.dumps(hybrid.note, indent=2) + "\n"
     if target.exists():
-        if (target / _NOTE).is_file() and (target / _NOTE).read_text(encoding="utf-8") == note:
-            return
+        with suppress(OSError):
+            if (target / _NOTE).read_text(encoding="utf-8") == note:
+                return
         raise StoreError(
             "the folder exists already and holds something else",
             hint="give --out another name",
@@ -210,12 +212,11 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 
 def _check(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tensor]) -> None:
     """Raise ModelError unless every part of one fits the other."""
-    problem = _misfit(a, b, weights, donated)
-    if problem is None and load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
-        problem = f"the tokenizers of {a} and {b} have other vocabularies"
-    if problem is not None:
+    misfit = _misfit(a, b, weights, donated)
+    if misfit is not None:
         raise ModelError(
-            problem, hint="transplant between checkpoints of one architecture and start"
+            f"the checkpoints do not fit: {misfit}",
+            hint="transplant between checkpoints of one architecture and start",
         )
 
 
@@ -225,12 +226,13 @@ def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Ten
     for field in _COMPUTING:
         value, donor_value = getattr(config, field, None), getattr(donor_config, field, None)
         if value != donor_value:
-            return f"the checkpoints do not fit: {field} is {value} in {a} and {donor_value} in {b}"
+            return f"{field} is {value} in {a} and {donor_value} in {b}"
     unpaired = sorted(weights.keys() ^ donated.keys())
     if unpaired:
-        return f"the checkpoints do not fit: '{unpaired[0]}' is in one of them alone"
+        return f"'{unpaired[0]}' is in one of them alone"
     for name, weight in weights.items():
-        shape, donor_shape = tuple(weight.shape), tuple(donated[name].shape)
-        if shape != donor_shape:
-            return f"the checkpoints do not fit: '{name}' is {shape} and {donor_shape}"
+        if weight.shape != donated[name].shape:
+            return f"'{name}' is {tuple(weight.shape)} and {tuple(donated[name].shape)}"
+    if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
+        return f"the tokenizers of {a} and {b} have other vocabularies"
     return None

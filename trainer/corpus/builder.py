@@ -7,32 +7,30 @@ records all of it.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
-from biobench.core.files import canonical
+from biobench.core.files import canonical, sha256_of, temporary_folder
 from biobench.errors import DataFormatError
 from trainer.corpus.cleaning import Excluded, Fingerprints, check_packages, duplicates
 from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, tokenizer_hash, write_shards
-from trainer.corpus.sources import ReadMeter, identity, pinned, texts
+from trainer.corpus.sources import identity, pinned, texts
 from trainer.corpus.tokenised import REASONS, Encoding, StageReport, Tokenised, tokenise
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
 from trainer.order import shuffled
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
+CACHE = "corpus.cache in the recipe (or --cache)"
 FORMAT = 1
 ENCODING = 2
 """How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as
@@ -44,14 +42,13 @@ Texts = Sequence[str] | Mapping[str, Sequence[str]]
 """Documents that must stay out, all together or by the benchmark task that they come from."""
 
 
-def excluded_documents(spec: CorpusSpec, more: Texts) -> Excluded:
-    """The documents that must stay out: those of the recipe's files and `more`."""
-    root = Path(spec.root)
-    files = [CorpusSource(id="excluded", path=name) for name in spec.exclude.files]
-    listed = itertools.chain.from_iterable(texts(file, root) for file in files)
-    if isinstance(more, Mapping):
-        return Excluded(listed, n=spec.exclude.ngram, tasks=more)
-    return Excluded(itertools.chain(listed, more), n=spec.exclude.ngram)
+def excluded_documents(spec: CorpusSpec, documents: Texts) -> Excluded:
+    """The documents that must stay out: those of the recipe's files and these."""
+    listed = list(documents) if not isinstance(documents, Mapping) else []
+    for name in spec.exclude.files:
+        listed += texts(CorpusSource(id="excluded", path=name), Path(spec.root))
+    tasks = documents if isinstance(documents, Mapping) else {}
+    return Excluded(listed, n=spec.exclude.ngram, tasks=tasks)
 
 
 def build(
@@ -59,9 +56,9 @@ def build(
     tokenizer: PreTrainedTokenizerBase,
     cache: Path,
     *,
-    exclude: Texts | None = None,
+    exclude: Texts = (),
     verify: bool = True,
-    report: StageReport | None = None,
+    report: StageReport = lambda what, done: None,
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
@@ -69,17 +66,16 @@ def build(
     verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and
     StoreError.
     """
-    say = report or (lambda what, done: None)
     check_packages(spec.clean)
-    excluded = excluded_documents(spec, exclude or [])
-    make_folder(cache, place="corpus.cache in the recipe (or --cache)")
+    excluded = excluded_documents(spec, exclude)
+    make_folder(cache, place=CACHE)
     folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
         if not (folder / MANIFEST).is_file():
-            _build(pinned(spec), tokenizer, folder, excluded, say)
+            _build(pinned(spec), tokenizer, folder, excluded, report)
         corpus = Corpus(folder)
         if verify:
-            say("checking shards", float("nan"))
+            report("checking shards", float("nan"))
             corpus.verify()
     return corpus
 
@@ -105,15 +101,9 @@ def corpus_folder(
     for source in described["sources"]:
         del source["path"]  # what lies there counts, by its identity
     sources = [identity(s, root, cache / "sources.json") for s in spec.sources]
-    parts = [
-        [FORMAT, ENCODING],
-        described,
-        sources,
-        tokenizer_hash(tokenizer),
-        excluded.hash,
-        excluded.n,
-    ]
-    return cache / hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
+    words = tokenizer_hash(tokenizer)
+    described_parts = [[FORMAT, ENCODING], described, sources, words, excluded.hash, excluded.n]
+    return cache / sha256_of(canonical(described_parts).encode())[:20]
 
 
 def _build(
@@ -129,41 +119,22 @@ def _build(
     assert end is not None
     fingerprints = None if spec.clean is None else Fingerprints(spec.clean)
     encoding = Encoding(tokenizer, end, dtype, excluded, fingerprints)
-    meters = {source.id: ReadMeter() for source in spec.sources}
-    read = ((s.id, texts(s, Path(spec.root), meters[s.id]), meters[s.id]) for s in spec.sources)
-    tokenised = tokenise(read, encoding, work, say)
-    building = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest = _assemble(spec, encoding, tokenised, building, say)
+    tokenised = tokenise(spec, encoding, work, say)
     by_task = {}
     for source, count in tokenised.counts.items():
         by_task[source] = {task: count[f"task {task}"] for task in excluded.tasks}
-    write_json(building / DETAILS, {"removed_by_task": by_task})
-    write_json(building / MANIFEST, manifest)
-    with writing(folder):
-        if folder.exists():
-            shutil.rmtree(folder)
-        building.rename(folder)
+    with temporary_folder(folder, CACHE) as building:
+        write_json(building / MANIFEST, _assemble(spec, encoding, tokenised, building, say))
+        write_json(building / DETAILS, {"removed_by_task": by_task})
+        shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(work)
 
 
-@dataclass(frozen=True)
-class _Staying:
+class _Staying(NamedTuple):
     """The documents of a source that repeat no other. cleaned: how many duplicates of a sort go."""
 
     numbers: Numbers
     cleaned: dict[str, int]
-
-
-@dataclass(frozen=True)
-class _Portion:
-    """What a source gives to the corpus.
-
-    train: numbers of its documents as often as they are drawn; row: its line of the manifest.
-    """
-
-    held_out: Numbers
-    train: list[Numbers]
-    row: dict[str, Any]
 
 
 def _assemble(
@@ -172,17 +143,13 @@ def _assemble(
     """Hold out, repeat, shuffle and join the documents: the manifest."""
     stays = _without_duplicates(spec, documents)
     repeats = _repeats(spec, [int(documents.lengths[stay.numbers].sum()) for stay in stays])
-    portions = [
-        _portion(spec, source, documents, stay, times)
-        for source, stay, times in zip(spec.sources, stays, repeats, strict=True)
-    ]
-    rows = [portion.row for portion in portions]
+    portions = map(partial(_portion, spec, documents), spec.sources, stays, repeats)
+    held_outs, trains, rows = zip(*portions, strict=True)
     drawn_tokens = sum(row["drawn_tokens"] for row in rows)
     for row in rows:
         row["share"] = round(row["drawn_tokens"] / drawn_tokens, 6)
-    held_out = np.concatenate([portion.held_out for portion in portions])
-    train = np.concatenate([numbers for portion in portions for numbers in portion.train])
-    portions.clear()  # the numbers of a large corpus fill much of the memory
+    held_out, train = np.concatenate(held_outs), np.concatenate(trains)
+    del trains  # the numbers of a large corpus fill much of the memory
     train = train[shuffled(len(train), "documents", spec.seed)]
     join = partial(_join, documents, spec, encoding.dtype, folder=folder, say=say)
     splits = {"train": join(train, "train"), "held_out": join(held_out, "held-out")}
@@ -201,7 +168,7 @@ def _assemble(
         "vocabulary": len(encoding.tokenizer),
         "end_token": encoding.end,
         "start_token": spec.start_token,
-        "sources": rows,
+        "sources": list(rows),
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
         **splits,
     }
@@ -218,9 +185,9 @@ def _without_duplicates(spec: CorpusSpec, documents: Tokenised) -> list[_Staying
     start = 0
     for source in spec.sources:
         end = start + documents.counts[source.id]["documents"]
-        verdict = verdicts[start:end]
-        cleaned = {name: int((verdict == sort).sum()) for name, sort in sorts.items()}
-        stays.append(_Staying(start + np.flatnonzero(verdict == 0), cleaned))
+        counts = np.bincount(verdicts[start:end], minlength=3).tolist()
+        cleaned = {name: counts[sort] for name, sort in sorts.items()}
+        stays.append(_Staying(start + np.flatnonzero(verdicts[start:end] == 0), cleaned))
         start = end
     return stays
 
@@ -243,9 +210,10 @@ def _repeats(spec: CorpusSpec, tokens: Sequence[int]) -> list[float]:
 
 
 def _portion(
-    spec: CorpusSpec, source: CorpusSource, documents: Tokenised, staying: _Staying, repeats: float
-) -> _Portion:
-    """Hold out a part of a source's documents, and draw the others `repeats` times.
+    spec: CorpusSpec, documents: Tokenised, source: CorpusSource, staying: _Staying, repeats: float
+) -> tuple[Numbers, Numbers, dict[str, Any]]:
+    """What a source gives to the corpus: numbers of the documents that are held out, of the others
+    as often as they are drawn (`repeats` times), and its line of the manifest.
 
     Raises DataFormatError where there are none.
     """
@@ -264,13 +232,14 @@ def _portion(
     held_out = min(held_out, len(order) - 1)
     stay = order[held_out:]
     times, fraction = divmod(repeats, 1)
-    drawn = [np.sort(np.tile(stay, int(times))), stay[: round(fraction * len(stay))]]
+    drawn = np.sort(np.tile(stay, int(times)))
+    drawn = np.concatenate([drawn, stay[: round(fraction * len(stay))]])
     row = {
         "id": source.id,
         "documents": counts["documents"],
         "tokens": counts["tokens"],
-        "drawn_documents": sum(map(len, drawn)),
-        "drawn_tokens": sum(int(documents.lengths[part].sum()) for part in drawn),
+        "drawn_documents": len(drawn),
+        "drawn_tokens": int(documents.lengths[drawn].sum()),
         "share": 0.0,  # known once all sources are drawn
         "excluded": excluded,
     }
@@ -278,7 +247,7 @@ def _portion(
         row["cleaned"] = staying.cleaned
     if source.hub is not None and source.revision:
         row["revision"] = source.revision
-    return _Portion(np.sort(order[:held_out]), drawn, row)
+    return np.sort(order[:held_out]), drawn, row
 
 
 def _join(

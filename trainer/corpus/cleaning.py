@@ -30,6 +30,7 @@ class _Prints:
     words."""
 
     def __init__(self, texts: Iterable[str], n: int) -> None:
+        self.n = n
         self.whole: set[int] = set()
         self.count = 0
         runs: list[Hashes] = [np.zeros(0, dtype=np.uint64)]
@@ -39,12 +40,22 @@ class _Prints:
             runs.append(word_runs(tokens, n))
         self.runs: Hashes = np.unique(np.concatenate(runs))
 
-    def shares(self, runs: Hashes) -> bool:
-        """Whether one of these runs is among those of the set."""
+    def why(self, text: str) -> str | None:
+        """``same`` for a text of the set, ``overlap`` for one that shares a run of words with
+        one."""
+        if not self.count:
+            return None
+        tokens = words(text)
+        if hash_of(" ".join(tokens)) in self.whole:
+            return "same"
+        runs = word_runs(tokens, self.n)
         if not (runs.size and self.runs.size):
-            return False
+            return None
         at = np.searchsorted(self.runs, runs).clip(max=self.runs.size - 1)
-        return bool((self.runs[at] == runs).any())
+        return "overlap" if (self.runs[at] == runs).any() else None
+
+
+NO_TASKS: Mapping[str, Sequence[str]] = {}
 
 
 class Excluded:
@@ -56,14 +67,12 @@ class Excluded:
     """
 
     def __init__(
-        self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Iterable[str]] | None = None
+        self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Sequence[str]] = NO_TASKS
     ) -> None:
         self.n = n
-        listed = {name: list(mine) for name, mine in (tasks or {}).items()}
-        self.tasks = {name: _Prints(mine, n) for name, mine in listed.items()}
-        self._all = _Prints(
-            itertools.chain(texts, dict.fromkeys(itertools.chain.from_iterable(listed.values()))), n
-        )
+        of_tasks = dict.fromkeys(itertools.chain.from_iterable(tasks.values()))
+        self.tasks = {name: _Prints(of_task, n) for name, of_task in tasks.items()}
+        self._all = _Prints(itertools.chain(texts, of_tasks), n)
         self.count = self._all.count
         digest = hashlib.sha256(np.array(sorted(self._all.whole), dtype=np.uint64).tobytes())
         digest.update(self._all.runs.tobytes())
@@ -71,22 +80,11 @@ class Excluded:
 
     def tasks_of(self, text: str) -> list[str]:
         """The tasks whose documents keep `text` out; none where no task was named."""
-        tokens = words(text)
-        whole, runs = hash_of(" ".join(tokens)), word_runs(tokens, self.n)
-        return [
-            name
-            for name, prints in self.tasks.items()
-            if whole in prints.whole or prints.shares(runs)
-        ]
+        return [name for name, prints in self.tasks.items() if prints.why(text)]
 
     def why(self, text: str) -> str | None:
         """``same`` or ``overlap`` when `text` is excluded, else None."""
-        if not self.count:
-            return None
-        tokens = words(text)
-        if hash_of(" ".join(tokens)) in self._all.whole:
-            return "same"
-        return "overlap" if self._all.shares(word_runs(tokens, self.n)) else None
+        return self._all.why(text)
 
 
 Columns = NDArray[np.uint64]
@@ -112,10 +110,8 @@ class Fingerprints:
         near = spec.near_duplicates
         self._bands, self._rows = 0, 0
         if near is not None:  # those that separate pairs at the wanted similarity best
-            lsh = import_module("datasketch").MinHashLSH(
-                threshold=near.similarity, num_perm=near.permutations
-            )
-            self._bands, self._rows = int(lsh.b), int(lsh.r)
+            index = import_module("datasketch").MinHashLSH(near.similarity, near.permutations)
+            self._bands, self._rows = int(index.b), int(index.r)
         self.columns = int(spec.exact_duplicates) + self._bands
 
     def of(self, texts: Sequence[str]) -> Columns:
@@ -126,26 +122,24 @@ class Fingerprints:
         near = self.spec.near_duplicates
         for row, text in enumerate(texts):
             tokens = words(text)
-            same = hash_of(" ".join(tokens))
+            in_order = hash_of(" ".join(tokens))
             if self.spec.exact_duplicates:
-                result[row, 0] = same
+                result[row, 0] = in_order
             if near is None:
                 continue
-            parts = [b"%d" % same] * self._bands
+            columns = [b"%d" % in_order] * self._bands
             if len(tokens) >= near.ngram:
                 minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
-                runs = {
-                    " ".join(tokens[i : i + near.ngram])
-                    for i in range(len(tokens) - near.ngram + 1)
-                }
-                minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in sorted(runs)])
+                starts = range(len(tokens) - near.ngram + 1)
+                runs = {" ".join(tokens[start : start + near.ngram]) for start in starts}
+                minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in runs])
                 bands = np.split(minhash.hashvalues[: self._bands * self._rows], self._bands)
-                parts = [band.tobytes() for band in bands]
+                columns = [band.tobytes() for band in bands]
             result[row, -self._bands :] = [
                 int.from_bytes(
-                    hashlib.blake2b(part, digest_size=8, salt=b"%d" % band).digest(), "little"
+                    hashlib.blake2b(column, digest_size=8, salt=b"%d" % band).digest(), "little"
                 )
-                for band, part in enumerate(parts)
+                for band, column in enumerate(columns)
             ]
         return result
 

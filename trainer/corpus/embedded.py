@@ -7,6 +7,7 @@ recipes and the demo.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -22,6 +23,14 @@ CONDITIONS: list[dict[str, Any]] = read_words("biobench.core", "conditions.json"
 """Name, symptoms, test, finding and drugs as pairs (English, French); dose: the smallest, step,
 unit.
 """
+
+
+_OF_SEX = {
+    ("en", False): {"man": "man", "he": "he"},
+    ("en", True): {"man": "woman", "he": "she"},
+    ("fr", False): {"un": "un homme", "admis": "admis"},
+    ("fr", True): {"un": "une femme", "admis": "admise"},
+}
 
 
 def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
@@ -52,22 +61,16 @@ def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
         "drug": drug,
         "dose": low + step * rng.randint(0, 4),
         "unit": unit,
+        **_OF_SEX[language, woman],
     }
-    if language == "en":
-        values |= {"man": "woman" if woman else "man", "he": "she" if woman else "he"}
-    else:
-        values |= {
-            "un": "une femme" if woman else "un homme",
-            "admis": "admise" if woman else "admis",
-        }
-    texts = {key: str(value) for key, value in values.items()}
-    capitals = {
-        key[0].upper() + key[1:]: text[:1].upper() + text[1:] for key, text in texts.items()
-    }
-    parts = [rng.choice(options) for options in _FILE[language]]
+    capitals = {}
+    for key, value in values.items():
+        text = str(value)
+        capitals[key.capitalize()] = text[:1].upper() + text[1:]
+    sentences = [rng.choice(options) for options in _FILE[language]]
     if rng.random() < 0.4:
-        parts.insert(3, rng.choice(_FILE[language][2]))
-    return " ".join(part.format(**values, **capitals) for part in parts)
+        sentences.insert(3, rng.choice(_FILE[language][2]))
+    return " ".join(sentence.format(**values, **capitals) for sentence in sentences)
 
 
 def documents(
@@ -77,8 +80,8 @@ def documents(
     arguments.
     """
     rng = random.Random(seed)
-    for index in range(count):
-        language: Literal["en", "fr"] = (
-            "en" if languages == "en" or (languages == "both" and index % 2 == 0) else "fr"
-        )
+    turns: tuple[Literal["en", "fr"], ...] = ("en", "fr")
+    if languages != "both":
+        turns = (languages,)
+    for language in itertools.islice(itertools.cycle(turns), count):
         yield document(rng, language)

@@ -34,9 +34,9 @@ def commit(repository: str, revision: str | None) -> str | None:
     except client_errors() as error:
         if revision is not None and getattr(error, "response", None) is None:
             return revision
-        what, hint = explain(error, repository, "dataset", revision)
+        reason, hint = explain(error, repository, "dataset", revision)
         raise DataUnavailableError(
-            f"the hub does not tell the revision of dataset '{repository}': {what}",
+            f"the hub does not tell the revision of dataset '{repository}': {reason}",
             hint=f"{hint}; or write the commit that is meant as the source's `revision`",
         ) from error
     return commit_hash
@@ -46,11 +46,8 @@ def stream(source: CorpusSource) -> Iterator[str]:
     """The documents of a dataset. Raises DataUnavailableError, DataFormatError."""
     from datasets import load_dataset
 
-    wrong: tuple[type[Exception], ...] = (
-        *client_errors(),
-        ValueError,
-        RuntimeError,
-    )  # the last: datasets as scripts
+    # RuntimeError: datasets as scripts
+    wrong: tuple[type[Exception], ...] = (*client_errors(), ValueError, RuntimeError)
     try:
         set_patience()
         rows = load_dataset(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from biobench.core.files import canonical
+from biobench.core.files import canonical, inside, sha256_of
 from biobench.core.text import first_line
 from biobench.errors import StoreError
+from biobench.schema.strict import Count, Strict
 from trainer.corpus.sources import digests
+from trainer.disk import read_json
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -77,11 +79,12 @@ def train_tokenizer(
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
     """sha256 over the tokenizer's whole definition and special tokens."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    definition = (
-        backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))
-    )
+    if backend is not None:
+        definition = backend.to_str()
+    else:
+        definition = repr(sorted(tokenizer.get_vocab().items()))
     special = repr(sorted((k, str(v)) for k, v in tokenizer.special_tokens_map.items()))
-    return hashlib.sha256(f"{definition}\n{special}".encode()).hexdigest()
+    return sha256_of(f"{definition}\n{special}".encode())
 
 
 def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
@@ -98,9 +101,10 @@ def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[in
     control = control_ids(tokenizer)
     # a Unigram model holds its control tokens among its pieces and finds them in the text whatever
     # it is told
-    return [
-        ids if control.isdisjoint(ids) else [i for i in ids if i not in control] for ids in encoded
-    ]
+    for row, ids in enumerate(encoded):
+        if not control.isdisjoint(ids):
+            encoded[row] = [i for i in ids if i not in control]
+    return encoded
 
 
 def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
@@ -108,14 +112,13 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
     text.
     """
     roles = ("pad", "bos", "eos", "cls", "sep", "mask")
-    named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
+    named = {getattr(tokenizer, f"{role}_token_id") for role in roles} - {None}
     special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
 
 
 MANIFEST = "manifest.json"
 DETAILS = "details.json"
-"""Excluded documents by task; not part of the corpus's hash."""
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
 
@@ -128,14 +131,15 @@ def write_shards(
     shards = []
     piece = memoryview(b"")
     for number, start in enumerate(range(0, size, shard)):
-        file, digest, left = f"{name}-{number:05d}.bin", hashlib.sha256(), min(shard, size - start)
-        shards.append({"file": file, "tokens": left})
+        file, digest = f"{name}-{number:05d}.bin", hashlib.sha256()
+        bytes_left = min(shard, size - start)
+        shards.append({"file": file, "tokens": bytes_left})
         with (folder / file).open("wb") as handle:
-            while left:
+            while bytes_left:
                 piece = piece or memoryview(next(pieces))
-                handle.write(piece[:left])
-                digest.update(piece[:left])
-                left, piece = max(0, left - len(piece)), piece[left:]
+                handle.write(piece[:bytes_left])
+                digest.update(piece[:bytes_left])
+                bytes_left, piece = max(0, bytes_left - len(piece)), piece[bytes_left:]
         shards[-1]["sha256"] = digest.hexdigest()
     return shards
 
@@ -149,7 +153,7 @@ class Shards:
         self.length = length
         self._maps: list[NDArray[Any]] = []
         for shard in shards:
-            file = folder / str(shard["file"])
+            file = inside(folder, str(shard["file"]), StoreError)
             expected = int(shard["tokens"]) * np.dtype(dtype).itemsize
             size = file.stat().st_size if file.is_file() else 0
             if size != expected:
@@ -165,10 +169,18 @@ class Shards:
     def read(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(count, tokens) windows as int64."""
         out = np.empty((len(indices), self.length), dtype=np.int64)
-        which = np.searchsorted(self._ends, indices, side="right") - 1
-        for row, (index, shard) in enumerate(zip(indices, which, strict=True)):
+        shard_numbers = np.searchsorted(self._ends, indices, side="right") - 1
+        for row, (index, shard) in enumerate(zip(indices, shard_numbers, strict=True)):
             out[row] = self._maps[shard][index - self._ends[shard]]
         return out
+
+
+class Details(Strict):
+    """What is told of a corpus beside its manifest and is not part of its hash: excluded documents
+    by source and task.
+    """
+
+    removed_by_task: dict[str, dict[str, Count]]
 
 
 class Corpus:
@@ -188,8 +200,8 @@ class Corpus:
                 file=folder,
             )
         try:
-            self.manifest: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))
-            self.hash = hashlib.sha256(canonical(self.manifest).encode()).hexdigest()
+            self.manifest: dict[str, Any] = from_json(manifest.read_bytes())
+            self.hash = sha256_of(canonical(self.manifest).encode())
             self.length, dtype = int(self.manifest["sequence_length"]), str(self.manifest["dtype"])
             self.train, self.held_out = (
                 Shards(folder, self.manifest[split]["shards"], self.length, dtype)
@@ -204,27 +216,23 @@ class Corpus:
         """Documents that were excluded because of each benchmark task, by source; one may count for
         several tasks.
 
-        Empty for corpora that were built before it was kept.
+        Empty for corpora that were built before it was kept. Raises StoreError.
         """
         file = self.folder / DETAILS
-        details: dict[str, Any] = (
-            json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        )
-        removed: dict[str, dict[str, int]] = details.get("removed_by_task", {})
-        return removed
+        if not file.is_file():
+            return {}
+        details = read_json(Details, file, "the counts of removed documents are damaged", _REBUILD)
+        return details.removed_by_task
 
     def verify(self) -> None:
         """Compare every shard with its hash, unless it is as it was when that was last done.
 
         Raises StoreError naming the first damaged one.
         """
-        shards = [
-            shard for part in ("train", "held_out") for shard in self.manifest[part]["shards"]
-        ]
+        shards = [*self.manifest["train"]["shards"], *self.manifest["held_out"]["shards"]]
         files = [self.folder / shard["file"] for shard in shards]
-        for file, shard, result in zip(
-            files, shards, digests(files, self.folder / "verified.json"), strict=True
-        ):
+        hashes = digests(files, self.folder / "verified.json")
+        for file, shard, result in zip(files, shards, hashes, strict=True):
             if result != shard["sha256"]:
                 raise StoreError(
                     "corpus shard is damaged: its content has changed", hint=_REBUILD, file=file

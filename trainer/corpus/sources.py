@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import io
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from biobench.core.files import canonical, file_hash
+from pydantic import TypeAdapter
+from pydantic_core import from_json
+
+from biobench.core.files import canonical, file_hash, sha256_of
 from biobench.core.text import first_line
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from trainer.corpus import embedded, hub
@@ -25,6 +26,8 @@ from trainer.recipe.corpus import CorpusSource, CorpusSpec
 _ENDINGS = {f".{kind}": kind for kind in ("jsonl", "csv", "tsv", "parquet", "arrow")}
 _ENDINGS |= {".txt": "text", ".text": "text", ".ndjson": "jsonl"}
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
+_MEMORY = TypeAdapter(dict[str, tuple[int, int, str]])
+"""File to its size, time of change (ns) and sha256."""
 
 
 def digests(files: Sequence[Path], memory: Path) -> list[str]:
@@ -34,22 +37,19 @@ def digests(files: Sequence[Path], memory: Path) -> list[str]:
     Raises OSError for a file that cannot be read. A memory that cannot be read or written costs
     time alone.
     """
-    remembered: dict[str, list[Any]] = {}
+    remembered: dict[str, tuple[int, int, str]] = {}
     with contextlib.suppress(OSError, ValueError):
-        remembered = json.loads(memory.read_text(encoding="utf-8"))
-    changed = False
+        remembered = _MEMORY.validate_json(memory.read_bytes())
     hashes = {}
     for file in files:
         name, status = str(file.absolute()), file.stat()
-        state = [status.st_size, status.st_mtime_ns]
-        if remembered.get(name, [])[:2] != state:
-            remembered[name] = [*state, file_hash(file)]
-            changed = True
-        hashes[name] = str(remembered[name][2])
-    if changed:
+        hashes[name] = remembered.get(name, (0, 0, ""))
+        if hashes[name][:2] != (status.st_size, status.st_mtime_ns):
+            hashes[name] = (status.st_size, status.st_mtime_ns, file_hash(file))
+    if not hashes.items() <= remembered.items():
         with contextlib.suppress(StoreError):
-            write_json(memory, remembered)
-    return list(hashes.values())
+            write_json(memory, remembered | hashes)
+    return [digest for _, _, digest in hashes.values()]
 
 
 def _ending(file: Path) -> str:
@@ -82,8 +82,6 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
         return [path]
     if path.is_dir():
         files = [file for file in path.rglob("*") if file.is_file() and _is_text(file, source)]
-    elif Path(source.path).is_absolute():
-        files = []  # a glob is relative
     else:
         files = [file for file in root.glob(source.path) if file.is_file()]
     if not files:
@@ -100,20 +98,19 @@ def identity(source: CorpusSource, root: Path, memory: Path) -> str:
 
     memory: see `digests`.
     """
-    parts: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
-    if source.embedded:
-        parts.append(embedded.VERSION)
+    described: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
     files: list[Path] = []
-    if source.path is not None:
+    if source.embedded is not None:
+        described.append(embedded.VERSION)
+    elif source.path is not None:
         files = files_of(source, root)
-    elif source.hub is not None and Path(source.hub).is_dir():
-        files = sorted(file for file in Path(source.hub).rglob("*") if file.is_file())
+    elif Path(str(source.hub)).is_dir():
+        files = sorted(file for file in Path(str(source.hub)).rglob("*") if file.is_file())
     contents = []
     for file, digest in zip(files, digests(files, memory), strict=True):
         packing = file.suffix if file.suffix in _PACKED else None
         contents.append([_kind(file, source), packing, digest])
-    parts.append(contents)
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+    return sha256_of(canonical([*described, contents]).encode())
 
 
 def pinned(spec: CorpusSpec) -> CorpusSpec:
@@ -121,12 +118,11 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
 
     Raises DataUnavailableError where the hub does not tell and the recipe names none.
     """
-    sources = []
-    for source in spec.sources:
+    sources = list(spec.sources)
+    for number, source in enumerate(sources):
         if source.hub is not None:
             commit = hub.commit(source.hub, source.revision)
-            source = source.model_copy(update={"revision": commit})
-        sources.append(source)
+            sources[number] = source.model_copy(update={"revision": commit})
     return spec.model_copy(update={"sources": sources})
 
 
@@ -156,16 +152,16 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
 
 def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
-    sizes = [file.stat().st_size for file in files]
-    total = max(sum(sizes), 1)
-    before = 0
-    for file, size in zip(files, sizes, strict=True):
+    total = max(sum(file.stat().st_size for file in files), 1)
+    bytes_before = 0
+    for file in files:
+        size = file.stat().st_size
         with file.open("rb") as raw:
             for text in _OpenFile(file, raw, source).documents():
                 done = size if raw.closed else raw.tell()
-                meter.fraction = (before + done) / total
+                meter.fraction = (bytes_before + done) / total
                 yield text
-        before += size
+        bytes_before += size
 
 
 class _OpenFile:
@@ -194,7 +190,6 @@ class _OpenFile:
             OSError,
             EOFError,
             MemoryError,  # damaged lengths ask for too much
-            RecursionError,
         ) as error:
             # decoding and decompression read ahead, so the last line is not where they fail
             reads_ahead = isinstance(error, UnicodeDecodeError | OSError)
@@ -221,12 +216,10 @@ class _OpenFile:
             case "text":
                 yield self._unpacked().read().decode("utf-8")
             case "lines":
-                for text in self._lines("utf-8", newline=None):
+                for text in self._lines():
                     yield text.rstrip("\n")
-            case "csv":
-                yield from self._table(",")
-            case "tsv":
-                yield from self._table("\t")
+            case "csv" | "tsv":
+                yield from self._table("," if self.kind == "csv" else "\t")
             case _:
                 yield from self._objects()
 
@@ -253,17 +246,13 @@ class _OpenFile:
 
     def _objects(self) -> Iterator[str]:
         """The texts of JSON objects, one a line."""
-        for line in self._lines("utf-8", newline=None):
-            if not line.strip():
-                continue
-            value = json.loads(line)
+        for line in filter(str.strip, self._lines()):
+            value = from_json(line)
             if not isinstance(value, dict):
                 raise self._no_text(["no object"])
-            text = value.get(self.field)
-            if not isinstance(text, str):
+            if not isinstance(value.get(self.field), str):
                 raise self._no_text(sorted(value))
-            text.encode()  # half of a surrogate pair is no character
-            yield text
+            yield value[self.field]
 
     def _unpacked(self) -> IO[bytes]:
         import pyarrow as pa
@@ -273,7 +262,7 @@ class _OpenFile:
             return self.raw
         return io.BufferedReader(pa.CompressedInputStream(self.raw, packing))
 
-    def _lines(self, encoding: str, *, newline: str | None) -> Iterator[str]:
+    def _lines(self, encoding: str = "utf-8", newline: str | None = None) -> Iterator[str]:
         for text in io.TextIOWrapper(self._unpacked(), encoding=encoding, newline=newline):
             self.line += 1
             yield text

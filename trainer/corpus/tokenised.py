@@ -9,24 +9,26 @@ the benchmark's documents costs Python time, which threads would not share.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import TrainingError
+from biobench.schema.strict import Count, Strict
 from trainer.corpus.cleaning import Columns, Excluded, Fingerprints
 from trainer.corpus.shards import encode
-from trainer.corpus.sources import ReadMeter
+from trainer.corpus.sources import ReadMeter, texts
 from trainer.disk import writing
+from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 DOCUMENTS = 2000
 """Most in a batch."""
@@ -58,13 +60,22 @@ class Tokenised:
 
 
 class EncodedBatch(NamedTuple):
-    """Tokens, lengths and hashes of the documents of a batch that stay, as bytes; and its
-    counts."""
+    """A batch. content: tokens, lengths and hashes of the documents that stay, as bytes."""
 
-    tokens: bytes
-    lengths: bytes
-    hashes: bytes
+    content: tuple[bytes, ...]
     counts: Counter[str]
+
+
+class BatchLine(Strict):
+    """A line of the journal. sizes: of the three files after the batch, in bytes.
+
+    whole: the source is read to its end.
+    """
+
+    source: str
+    sizes: tuple[Count, ...] = Field(min_length=3, max_length=3)
+    counts: dict[str, Count]
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -97,34 +108,26 @@ class Encoding:
         hashes = b""
         if self.fingerprints is not None:
             hashes = self.fingerprints.of(allowed).tobytes()
-        return EncodedBatch(
-            bytes(tokens), np.array(lengths, dtype=np.int64).tobytes(), hashes, counts
-        )
+        sizes = np.array(lengths, dtype=np.int64).tobytes()
+        return EncodedBatch((bytes(tokens), sizes, hashes), counts)
 
 
-def tokenise(
-    sources: Iterable[tuple[str, Iterator[str], ReadMeter]],
-    encoding: Encoding,
-    work: Path,
-    say: StageReport,
-) -> Tokenised:
-    """All documents below the folder `work`. Raises StoreError, TrainingError and what reading a
-    source raises.
-
-    sources: id, texts, and how much of the source has been read as its texts go on.
+def tokenise(spec: CorpusSpec, encoding: Encoding, work: Path, say: StageReport) -> Tokenised:
+    """All documents of the corpus's sources below the folder `work`. Raises StoreError,
+    TrainingError and what reading a source raises.
     """
     log = _BuildLog(work)
     counts: dict[str, Counter[str]] = {}
-    for source, texts, meter in sources:
-        earlier = [line for line in log.earlier if line["source"] == source]
-        counts[source] = sum((Counter(line["counts"]) for line in earlier), Counter())
-        if earlier and earlier[-1]["whole"]:
+    for source in spec.sources:
+        earlier = [line for line in log.earlier if line.source == source.id]
+        counts[source.id] = sum((Counter(line.counts) for line in earlier), Counter())
+        if earlier and earlier[-1].whole:
             continue
-        batches = itertools.islice(_batches(source, texts, meter, say), len(earlier), None)
+        batches = itertools.islice(_batches(spec, source, say), len(earlier), None)
         for batch in _encoded(batches, encoding):
-            counts[source].update(batch.counts)
-            log.append(source, batch, whole=False)
-        log.append(source, EncodedBatch(b"", b"", b"", Counter()), whole=True)
+            counts[source.id].update(batch.counts)
+            log.append(source.id, batch)
+        log.append(source.id, EncodedBatch((b"", b"", b""), Counter()), whole=True)
     tokens, lengths_file, hashes_file = log.files
     lengths = np.fromfile(lengths_file, dtype=np.int64)
     hashes: Columns | None = None
@@ -144,55 +147,55 @@ class _BuildLog:
         self.work, self.journal = work, work / "journal.jsonl"
         self.files = [work / f"documents.{kind}" for kind in ("tokens", "lengths", "hashes")]
         self.earlier = self._whole_lines()
-        sizes = self.earlier[-1]["sizes"] if self.earlier else [0, 0, 0]
-        text = "".join(json.dumps(line) + "\n" for line in self.earlier)
+        sizes = self.earlier[-1].sizes if self.earlier else (0, 0, 0)
         with writing(work):
-            self.journal.write_text(text, encoding="utf-8")
+            self.journal.write_text("".join(map(_written, self.earlier)), encoding="utf-8")
             for file, size in zip(self.files, sizes, strict=True):
                 with file.open("ab") as handle:
-                    if handle.tell() > size:
-                        handle.truncate(size)
+                    handle.truncate(size)
 
-    def _whole_lines(self) -> list[dict[str, Any]]:
+    def _whole_lines(self) -> list[BatchLine]:
         """The journal's lines where their batches are in the files; none where it is damaged."""
-        lines: list[dict[str, Any]] = []
         try:
-            for text in self.journal.read_text(encoding="utf-8").splitlines(keepends=True):
-                if text.endswith("\n"):
-                    lines.append(json.loads(text))
-            for file, size in zip(self.files, lines[-1]["sizes"], strict=True):
-                if file.stat().st_size < size:
-                    return []
-        except (OSError, ValueError, LookupError):
+            *texts, _ = self.journal.read_text(encoding="utf-8").split("\n")
+            lines = [BatchLine.model_validate_json(text) for text in texts]
+            on_disk = [file.stat().st_size for file in self.files]
+        except (OSError, ValueError):
             return []
+        for line in lines:
+            if any(size > there for size, there in zip(line.sizes, on_disk, strict=True)):
+                return []
         return lines
 
-    def append(self, source: str, batch: EncodedBatch, *, whole: bool) -> None:
-        """Write a batch, then its line. whole: the source is read to its end."""
-        sizes = []
+    def append(self, source: str, batch: EncodedBatch, *, whole: bool = False) -> None:
+        """Write a batch, then its line."""
         with writing(self.work):
-            for file, content in zip(self.files, batch[:3], strict=True):
+            for file, content in zip(self.files, batch.content, strict=True):
                 with file.open("ab") as handle:
                     handle.write(content)
-                    sizes.append(handle.tell())
-            line = {"source": source, "sizes": sizes, "counts": batch.counts, "whole": whole}
-            with self.journal.open("a", encoding="utf-8") as log:
-                log.write(json.dumps(line) + "\n")
+            sizes = tuple(file.stat().st_size for file in self.files)
+            line = BatchLine(source=source, sizes=sizes, counts=batch.counts, whole=whole)
+            with self.journal.open("a", encoding="utf-8") as journal:
+                journal.write(_written(line))
 
 
-def _batches(
-    source: str, texts: Iterator[str], meter: ReadMeter, say: StageReport
-) -> Iterator[list[str]]:
+def _written(line: BatchLine) -> str:
+    return line.model_dump_json() + "\n"
+
+
+def _batches(spec: CorpusSpec, source: CorpusSource, say: StageReport) -> Iterator[list[str]]:
     """The texts in lists of `DOCUMENTS`, shorter ones where documents are long."""
+    meter = ReadMeter()
+    documents = texts(source, Path(spec.root), meter)
     batch: list[str] = []
     characters = read = 0
-    for text in itertools.chain(texts, [None]):
+    for text in itertools.chain(documents, [None]):
         if text is not None:
             batch.append(text)
             characters += len(text)
         if batch and (text is None or len(batch) == DOCUMENTS or characters >= CHARACTERS):
             read += len(batch)
-            say(f"tokenising {source}: {read:,} documents", meter.fraction)
+            say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
             yield batch
             batch, characters = [], 0
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from biobench.core.machine import resolve_device
+from trainer.cost.flops import device_name
 from trainer.model.network import LABEL
 from trainer.recipe.spec import Checkpoints, Recipe
 from trainer.train.progress import FILE, read_metrics
@@ -82,8 +83,7 @@ def bench(
                     parts=_parts(profiler, device),
                 )
             )
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    return MachineSpeed(recipe.name, name, tuple(speeds))
+    return MachineSpeed(recipe.name, device_name(device), tuple(speeds))
 
 
 def _short(recipe: Recipe, steps: int) -> Recipe:
@@ -109,4 +109,5 @@ def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, 
             sums[name] += event.device_time_total if device.type == "cuda" else event.cpu_time_total
     sums["forward"] -= sums["loss"]
     total = sum(sums.values()) or 1.0
-    return {name: value / total for name, value in sorted(sums.items(), key=lambda part: -part[1])}
+    largest_first = sorted(sums, key=sums.__getitem__, reverse=True)
+    return {name: sums[name] / total for name in largest_first}

@@ -8,6 +8,7 @@ the window where attention is local, S or (S + 1) / 2 where it is not.
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -44,9 +45,8 @@ def token_cost(
     """
     config = model.config
     layers = layers_of(model)
-    width = config.num_attention_heads * (
-        getattr(config, "head_dim", 0) or config.hidden_size // config.num_attention_heads
-    )
+    heads = config.num_attention_heads
+    width = heads * (getattr(config, "head_dim", 0) or config.hidden_size // heads)
     keys = 0.0
     for layer in layers:
         window = reach(config, window_of(layer), causal=causal)
@@ -66,8 +66,12 @@ def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:
     return sum(token_cost(model, length=length, causal=causal, predicted=phase.predicted))
 
 
-def peak_of(device_name: str) -> float | None:
+def device_name(device: torch.device) -> str:
+    """A GPU's name; the kind of another device."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def peak_of(device: str) -> float | None:
     """Peak bf16 operations per second of a named GPU; None for one that is not in the table."""
-    return next(
-        (value for name, value in PEAK.items() if name.lower() in device_name.lower()), None
-    )
+    named = (peak for name, peak in PEAK.items() if name.lower() in device.lower())
+    return next(named, None)

@@ -21,28 +21,41 @@ from trainer.recipe.fields import human
 from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
-_MODERNBERT: dict[str, Any] = {
-    "model_type": "modernbert",
-    "local_attention": 128,
-    "global_attn_every_n_layers": 3,
-    "max_position_embeddings": 8192,
+
+def _shape(
+    kind: str, width: int, inner: int, layers: int, heads: int, words: int
+) -> dict[str, Any]:
+    """The config fields of a model type's size. words: entries of the vocabulary."""
+    return _OF_KIND[kind] | {
+        "model_type": kind,
+        "hidden_size": width,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "vocab_size": words,
+    }
+
+
+_OF_KIND = {
+    "modernbert": {
+        "local_attention": 128,
+        "global_attn_every_n_layers": 3,
+        "max_position_embeddings": 8192,
+    },
+    "gemma3_text": {
+        "num_key_value_heads": 1,
+        "head_dim": 256,
+        "sliding_window": 512,
+        "query_pre_attn_scalar": 256,
+        "max_position_embeddings": 32768,
+    },
 }
-_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-_BASE = _MODERNBERT | dict(zip(_SIZES, (768, 1152, 22, 12), strict=True))
-_LARGE = _MODERNBERT | dict(zip(_SIZES, (1024, 2624, 28, 16), strict=True))
-_GEMMA = {
-    "model_type": "gemma3_text",
-    "num_key_value_heads": 1,
-    "head_dim": 256,
-    "sliding_window": 512,
-}
-_GEMMA |= {"query_pre_attn_scalar": 256, "max_position_embeddings": 32768, "vocab_size": 262144}
-SHAPES: dict[str, dict[str, Any]] = {
-    "answerdotai/ModernBERT-base": {**_BASE, "vocab_size": 50368},
-    "answerdotai/ModernBERT-large": {**_LARGE, "vocab_size": 50368},
-    "almanach/moderncamembert-base": {**_BASE, "vocab_size": 32768},
-    "almanach/moderncamembert-large": {**_LARGE, "vocab_size": 32768},
-    "google/gemma-3-270m": _GEMMA | dict(zip(_SIZES, (640, 2048, 18, 4), strict=True)),
+SHAPES = {
+    "answerdotai/ModernBERT-base": _shape("modernbert", 768, 1152, 22, 12, 50368),
+    "answerdotai/ModernBERT-large": _shape("modernbert", 1024, 2624, 28, 16, 50368),
+    "almanach/moderncamembert-base": _shape("modernbert", 768, 1152, 22, 12, 32768),
+    "almanach/moderncamembert-large": _shape("modernbert", 1024, 2624, 28, 16, 32768),
+    "google/gemma-3-270m": _shape("gemma3_text", 640, 2048, 18, 4, 262144),
 }
 """Hub id to config fields. The first four are the paper's table; Gemma-3's are from its released
 config.
@@ -106,8 +119,7 @@ class TrainingPlan:
             *(f"  {name}: taken over, not trained again" for name in self.reused),
             *(
                 f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
-                f"{p.flops:.3g} FLOP, "
-                f"about {in_words(p.seconds)}"
+                f"{p.flops:.3g} FLOP, about {in_words(p.seconds)}"
                 for p in self.phases
             ),
             f"  memory a GPU, micro-batch of {self.micro_windows} windows: about "
@@ -120,16 +132,16 @@ class TrainingPlan:
 def skeleton(recipe: Recipe) -> PreTrainedModel:
     """The recipe's model without weights. Raises ModelError when its architecture is unknown."""
     base = recipe.base
-    if base.config is None and base.model not in SHAPES:
+    shape = base.config or SHAPES.get(str(base.model))
+    if shape is None:
         config = read_config(str(base.model), base.revision)
     else:
-        fields = {
-            k: v for k, v in (base.config or SHAPES[str(base.model)]).items() if v is not None
-        }
-        if isinstance(base.tokenizer, TokenizerTraining):
-            fields.setdefault("vocab_size", base.tokenizer.vocabulary)
         # Ids of special tokens do not matter here, but must lie inside the vocabulary.
-        config = make_config({**dict.fromkeys((f"{role}_token_id" for role in ROLES), 0), **fields})
+        fields: dict[str, Any] = dict.fromkeys((f"{role}_token_id" for role in ROLES), 0)
+        if isinstance(base.tokenizer, TokenizerTraining):
+            fields["vocab_size"] = base.tokenizer.vocabulary
+        fields |= {name: value for name, value in shape.items() if value is not None}
+        config = make_config(fields)
     with torch.device("meta"):
         return build_model(config)
 
@@ -155,8 +167,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     micro_tokens, micro_windows = max(_micro_batch(recipe, phase, gpus) for phase in trained)
     predicted = max(phase.predicted for phase in trained)
     state = _state_bytes(recipe, model.num_parameters(), gpus)
-    kept = micro_tokens * activation_bytes(recipe, model)
-    logits = _logit_bytes(model, predicted * micro_tokens)
+    activations = micro_tokens * activation_bytes(recipe, model)
     return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
@@ -165,7 +176,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         micro_windows=micro_windows,
         gpu=gpu,
         gpus=gpus,
-        memory_bytes=state + kept + logits,
+        memory_bytes=state + activations + _logit_bytes(model, predicted * micro_tokens),
         state_bytes=state,
         steps=sum(phase.steps for phase in phases),
         tokens=sum(phase.tokens for phase in phases),
@@ -211,8 +222,8 @@ def _logit_bytes(model: PreTrainedModel, targets: float) -> int:
     all in float32.
     """
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
-    chunk: int = 8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
-    return chunk + int(4 * targets * width)
+    chunk = max(CHUNK_LOGITS["cuda"], 64 * vocabulary)
+    return int(8 * chunk + 4 * vocabulary * width + 4 * targets * width)
 
 
 def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> int:
@@ -223,10 +234,11 @@ def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> int:
     map what goes in and what comes out.
     """
     layers, width = layers_of(model), model.config.hidden_size
-    maps = sum(
-        m.in_features + m.out_features for m in layers[0].modules() if isinstance(m, nn.Linear)
-    )
-    each: int = 8 * width + (4 if recipe.engine.precision == "fp32" else 2) * maps
+    size = 4 if recipe.engine.precision == "fp32" else 2
+    each = 8 * width
+    for module in layers[0].modules():
+        if isinstance(module, nn.Linear):
+            each += size * (module.in_features + module.out_features)
     if recipe.engine.activation_checkpointing:
         return int(4 * width * len(layers) + each)
-    return each * len(layers)
+    return int(each * len(layers))

@@ -36,8 +36,6 @@ from biobench.errors import ModelError
 NAME = "biobench_windows"
 """The private name under which the attention function is registered."""
 
-CAUSAL_FAMILIES = ("gemma3_text",)
-
 
 class Reach(NamedTuple):
     """How many keys to the left and right of itself a query sees; -1 means all of them."""
@@ -59,35 +57,29 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     encoder that it is the twin of. Raises ModelError for a family whose rule is unknown.
     """
     if sliding_window is None:
-        return Reach(-1, 0 if causal else -1)
-    if config.model_type in ("modernbert", "ultrabert") or (
-        config.model_type in CAUSAL_FAMILIES
-        and getattr(config, "use_bidirectional_attention", False)
-    ):
-        half = sliding_window - 1
-        return Reach(half, 0 if causal else half)
-    if config.model_type not in (*CAUSAL_FAMILIES, "modernbert-decoder"):
+        side, earlier = -1, -1
+    elif config.model_type in ("modernbert", "ultrabert"):
+        side, earlier = sliding_window - 1, sliding_window - 1
+    elif config.model_type == "modernbert-decoder":
+        side, earlier = sliding_window, sliding_window - 1
+    elif config.model_type != "gemma3_text":
         raise ModelError(
             f"local attention of model type '{config.model_type}' has no window rule here",
             hint="add its rule to trainer/model/attention.py:reach",
         )
-    if causal:
-        return Reach(sliding_window - 1, 0)
-    side = sliding_window
-    if config.model_type in CAUSAL_FAMILIES:
-        side //= 2
-    return Reach(side, side)
+    elif getattr(config, "use_bidirectional_attention", False):
+        side, earlier = sliding_window - 1, sliding_window - 1
+    else:
+        side, earlier = sliding_window // 2, sliding_window - 1
+    return Reach(earlier, 0) if causal else Reach(side, side)
 
 
 def window_of(layer: nn.Module) -> int | None:
     """The `sliding_window` that a layer's attention module passes on; None where the layer is
     global.
     """
-    for module in layer.modules():
-        window = getattr(module, "sliding_window", None)
-        if isinstance(window, int):
-            return window
-    return None
+    windows = (getattr(module, "sliding_window", None) for module in layer.modules())
+    return next((window for window in windows if isinstance(window, int)), None)
 
 
 @lru_cache(maxsize=16)
@@ -219,14 +211,12 @@ def _sdpa(
     dropout: float,
     documents: Tensor | None,
 ) -> Tensor:
-    length = query.shape[2]
     mask: Tensor | None = None
+    if window.left >= 0:
+        mask = _band(query.shape[2], window, query.device)
     if documents is not None:
-        mask = (documents[:, :, None] == documents[:, None, :])[:, None]
-        if window != Reach(-1, -1):
-            mask = mask & _band(length, window, query.device)
-    elif window.left >= 0:
-        mask = _band(length, window, query.device)
+        band = _band(query.shape[2], window, query.device)
+        mask = band & (documents[:, :, None] == documents[:, None, :])[:, None]
     causal = mask is None and window.right == 0
     # the GPU's kernels share keys among queries by themselves; on a CPU repeating them is faster
     grouped = query.device.type in DEVICES and query.shape[1] != key.shape[1]

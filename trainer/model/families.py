@@ -37,7 +37,14 @@ def _roberta(model: PreTrainedModel, hidden: Tensor) -> Tensor:
 
 
 def _bert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
-    transformed: Tensor = model.cls.predictions.transform(hidden)  # type: ignore[operator,union-attr]
+    head: Any = model.cls
+    transformed: Tensor = head.predictions.transform(hidden)
+    return transformed
+
+
+def _modernbert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
+    head: Any = model.head
+    transformed: Tensor = head(hidden)
     return transformed
 
 
@@ -57,7 +64,7 @@ _ROBERTA = Family(
     "lm_head.decoder",
 )
 FAMILIES: dict[str, Family] = {
-    "modernbert": Family("model", "model.layers", ("head",), lambda m, h: m.head(h), "decoder"),  # type: ignore[operator]
+    "modernbert": Family("model", "model.layers", ("head",), _modernbert, "decoder"),
     "modernbert-decoder": Family(
         "model",
         "model.layers",

@@ -41,90 +41,81 @@ def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
 
     tokens: (1, length) ids. 0.0 exactly for a causal model, whatever the precision.
     """
-    middle = tokens.shape[1] // 2
+    later = tokens.shape[1] // 2 + 1
     changed = tokens.clone()
-    changed[:, middle + 1 :] = (changed[:, middle + 1 :] + vocabulary // 2) % vocabulary
+    changed[:, later:] = (changed[:, later:] + vocabulary // 2) % vocabulary
     with torch.no_grad():
-        before, after = forward(tokens), forward(changed)
-    return float((before[:, : middle + 1].float() - after[:, : middle + 1].float()).abs().max())
+        outputs, outputs_changed = forward(tokens), forward(changed)
+    return float((outputs[:, :later].float() - outputs_changed[:, :later].float()).abs().max())
 
 
-def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: int = 8) -> Reach:
-    """How far one layer looks: the queries that change when the input of a single key changes.
+def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
+    """How far one layer looks: the keys on whose input the output of a single query depends.
 
-    The change is made and observed at the layer's attention module, so that neither other layers
-    nor the residual stream's rounding alter the result; several draws, so that no key goes
-    unnoticed because a trained model hardly attends to it. -1 where the reach extends to the end of
-    the sequence. Raises ModelError where no query changes.
+    Both are observed at the layer's attention module, so that neither other layers nor the
+    residual stream alter the result. A gradient has the exponents of its type for itself, so a key
+    counts however little a trained model attends to it. -1 where the reach extends to the end of
+    the sequence. Raises ModelError where the query depends on no key.
     """
     layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
-    length = tokens.shape[1]
-    middle = length // 2
-    noise: Tensor | None = None
-    outputs: list[Tensor] = []
-    sizes: list[tuple[int, float]] = []
+    middle = tokens.shape[1] // 2
+    states: list[Tensor] = []
 
-    def disturb(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        hidden = args[0] if args else kwargs["hidden_states"]
-        if noise is None:
-            sizes.append((hidden.shape[-1], float(hidden.float().std()) or 1.0))
-            return None
-        hidden = hidden.clone()
-        hidden[:, middle] += noise.to(hidden)
-        return (
-            ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
-        )
+    def begin(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        named = dict(kwargs)
+        hidden = args[0] if args else named.pop("hidden_states")
+        states.append(hidden.detach().requires_grad_())
+        return (states[0], *args[1:]), named
 
     def keep(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-        outputs.append((output if isinstance(output, Tensor) else output[0]).detach())
+        states.append(output if isinstance(output, Tensor) else output[0])
 
-    generator = torch.Generator().manual_seed(0)
     handles = [
-        layer.register_forward_pre_hook(disturb, with_kwargs=True),
+        layer.register_forward_pre_hook(begin, with_kwargs=True),
         layer.register_forward_hook(keep),
     ]
-    moved = torch.zeros(length, dtype=torch.bool)
     try:
-        with torch.no_grad():
+        with torch.enable_grad():
             forward(tokens)
-            width, strength = sizes[0]
-            for _trial in range(trials):
-                noise = strength * torch.randn(width, generator=generator)
-                strength *= 1.5
-                forward(tokens)
-                moved |= (outputs[0] != outputs[-1]).any(-1)[0].cpu()
+            hidden, output = states
+            weights = torch.randn(output.shape[-1], generator=torch.Generator().manual_seed(0))
+            (gradient,) = torch.autograd.grad(output[0, middle] @ weights.to(output), hidden)
     finally:
         for handle in handles:
             handle.remove()
-    queries = moved.nonzero().flatten() - middle
-    if not len(queries):
+    keys = gradient[0].any(-1).nonzero()
+    if not len(keys):
         raise ModelError(
             "the attention of a layer reads no token",
             hint="check the base's num_attention_heads and num_key_value_heads",
         )
-    # A query at distance d after the key sees it d keys to its left.
-    left, right = int(queries.max()), -int(queries.min())
-    return Reach(-1 if left == length - 1 - middle else left, -1 if right == middle else right)
+    return _clipped(middle - int(keys.min()), int(keys.max()) - middle, tokens)
 
 
-def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
+def _clipped(keys_left: int, keys_right: int, tokens: Tensor) -> Reach:
+    """A reach around the middle of the sequence, where one that the sequence cuts off is all."""
+    middle = tokens.shape[1] // 2
+    if keys_left >= middle:
+        keys_left = -1
+    if keys_right >= tokens.shape[1] - 1 - middle:
+        keys_right = -1
+    return Reach(keys_left, keys_right)
+
+
+def probe_tokens(model: PreTrainedModel) -> Tensor:
     """(1, length) ids of ordinary tokens, longer than twice the widest local window where positions
     allow.
     """
-    width = (
-        getattr(model.config, "local_attention", None)
-        or getattr(model.config, "sliding_window", None)
-        or 32
-    )
-    length = 2 * int(width) + 32
-    limit = position_limit(model.config)
-    length = length if limit is None else min(limit, length)
+    config = model.config
+    windows = (getattr(config, name, None) for name in ("local_attention", "sliding_window"))
+    length = 2 * next(filter(None, windows), 32) + 32
+    length = min(length, position_limit(config) or length)
     generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(0, model.config.vocab_size, (1, length), generator=generator)
-    pad = getattr(model.config, "pad_token_id", None)
+    ids = torch.randint(0, config.vocab_size, (1, length), generator=generator)
+    pad = getattr(config, "pad_token_id", None)
     if pad is not None:  # RoBERTa derives positions from the padding id
-        ids[ids == pad] = (pad + 1) % model.config.vocab_size
-    return ids.to(device)
+        ids[ids == pad] = (pad + 1) % config.vocab_size
+    return ids.to(model.device)
 
 
 def check_leak(
@@ -132,29 +123,24 @@ def check_leak(
 ) -> float:
     """The leak of `model` through `forward`. Raises ModelError unless it is what `causal` says."""
     amount = leak(forward, tokens, model.config.vocab_size)
-    if causal and amount != 0.0:
+    if causal != (amount == 0.0):
+        name = "causal" if causal else "bidirectional"
         raise ModelError(
-            f"the causal phase leaks: outputs change by {amount:.3g} when later tokens change",
-            hint=hint,
-        )
-    if not causal and amount == 0.0:
-        raise ModelError(
-            "the bidirectional phase is causal: outputs do not change when later tokens change",
+            f"the {name} phase is not {name}: outputs change by {amount:.3g} when later tokens "
+            f"change",
             hint=hint,
         )
     return amount
 
 
-def check(
-    model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None
-) -> GuardReport:
+def check(model: PreTrainedModel, forward: Forward, *, causal: bool) -> GuardReport:
     """Measure leak and reach of `model` through `forward`; both must be what `causal` says. Dropout
     is off afterwards.
 
     Raises ModelError naming what leaked or which layer's window is wrong.
     """
     model.train(False)
-    tokens = probe_tokens(model, device or next(model.parameters()).device)
+    tokens = probe_tokens(model)
     hint = "load the model with trainer.model.attention.NAME as attn_implementation"
     amount = check_leak(forward, tokens, model, causal=causal, hint=hint)
     return GuardReport(amount, _check_reaches(model, forward, tokens, causal=causal))
@@ -169,14 +155,7 @@ def _check_reaches(
         layer = layers_of(model)[types.index(kind)]
         wanted = reach(model.config, window_of(layer), causal=causal)
         measured = layer_reach(forward, layer, tokens)
-        before = tokens.shape[1] // 2
-        after = tokens.shape[1] - 1 - before
-        # what `layer_reach` measures of it: the queries after the key see it to their left, those
-        # before to their right
-        clipped = Reach(
-            -1 if wanted.left >= after else wanted.left,
-            -1 if wanted.right >= before else wanted.right,
-        )
+        clipped = _clipped(wanted.left, wanted.right, tokens)
         if measured != clipped:
             raise ModelError(
                 f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",

@@ -166,16 +166,16 @@ MIXED = torch.ops.aten.addmm.dtype_out
 _MIXED_ON = ("cuda",)
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+def _add_product(total: Tensor, rows: Tensor, right: Tensor) -> None:
     """``total += left @ right``, in float32 whatever the factors' type, without a second matrix
     where that can be.
     """
-    if left.dtype == torch.float32:
-        total.addmm_(left, right)
-    elif left.device.type in _MIXED_ON:
-        MIXED(total, left, right, torch.float32, out=total)
+    if rows.dtype == torch.float32:
+        total.addmm_(rows, right)
+    elif rows.device.type in _MIXED_ON:
+        MIXED(total, rows, right, torch.float32, out=total)
     else:
-        total += (left @ right).float()
+        total += (rows @ right).float()
 
 
 def linear_cross_entropy_sum(
@@ -196,5 +196,6 @@ def linear_cross_entropy_sum(
     """
     if chunk is None:
         chunk = max(64, CHUNK_LOGITS[hidden.device.type] // weight.shape[0])
-    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, chunk, compiled)  # type: ignore[no-untyped-call]
+    apply: Any = _LinearCrossEntropy.apply
+    total: Tensor = apply(hidden, weight, bias, targets, chunk, compiled)
     return total

@@ -34,35 +34,33 @@ from biobench.schema.strict import suggest
 from trainer.model import attention
 from trainer.model.families import decoder_of, family_of
 from trainer.model.loss import linear_cross_entropy_sum
-from trainer.model.tokens import ROLES, check_ids
+from trainer.model.tokens import ROLES
 
 _TAKEN_TOO = {
     *(f"{role}_token_id" for role in ROLES),
-    *("num_labels", "output_attentions", "torch_dtype"),
-    *(
-        "global_attn_every_n_layers",
-        "global_rope_theta",
-        "local_rope_theta",
-        "rope_scaling",
-    ),  # modernbert
-    *(
-        "sliding_window_pattern",
-        "rope_theta",
-        "rope_local_base_freq",
-        "partial_rotary_factor",
-    ),  # gemma3, llama
+    "num_labels",
+    "output_attentions",
+    "torch_dtype",
+    # modernbert
+    "global_attn_every_n_layers",
+    "global_rope_theta",
+    "local_rope_theta",
+    "rope_scaling",
+    # gemma3, llama
+    "sliding_window_pattern",
+    "rope_theta",
+    "rope_local_base_freq",
+    "partial_rotary_factor",
 }
 """Names that configs read besides their fields (transformers 5)."""
 _BAD_VALUE = (
-    *(
-        ValueError,
-        TypeError,
-        LookupError,
-        AssertionError,
-        ArithmeticError,
-        AttributeError,
-        RuntimeError,
-    ),
+    ValueError,
+    TypeError,
+    LookupError,
+    AssertionError,
+    ArithmeticError,
+    AttributeError,
+    RuntimeError,
     StrictDataclassError,
 )
 
@@ -97,9 +95,9 @@ class Trainee(nn.Module):
             )
         self.model = model
         self._family = family_of(model.config.model_type)
-        self._extra: dict[str, Any] = (
-            {"use_cache": False} if hasattr(model.config, "use_cache") else {}
-        )
+        self._extra: dict[str, Any] = {}
+        if hasattr(model.config, "use_cache"):
+            self._extra["use_cache"] = False
         self.compiled_loss = False
 
     def hidden(self, input_ids: Tensor, *, causal: bool, packing: Packing | None = None) -> Tensor:
@@ -137,8 +135,7 @@ class Trainee(nn.Module):
             transformed = self._family.transform(self.model, picked)
             if torch.is_autocast_enabled(hidden.device.type):
                 transformed = transformed.to(torch.get_autocast_dtype(hidden.device.type))
-            head = decoder_of(self.model)
-            compiled = self.compiled_loss
+            head, compiled = decoder_of(self.model), self.compiled_loss
             return linear_cross_entropy_sum(
                 transformed, head.weight, head.bias, targets, compiled=compiled
             )
@@ -150,25 +147,22 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     Raises ModelError for an architecture that cannot be pretrained, and where no weight of the
     prediction head is in the checkpoint's safetensors files.
     """
-    where: dict[str, Any] = {"revision": revision, "local_files_only": True}
+    options: dict[str, Any] = {"revision": revision, "local_files_only": True}
     try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **where)
-        folder = Path(str(cached_file(str(source), "config.json", **where))).parent
-        files: list[Any] = [
-            safe_open(file, framework="pt") for file in folder.glob("*.safetensors")
-        ]
-        weights = {name for file in files for name in file.keys()}  # noqa: SIM118
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **options)
+        folder = Path(str(cached_file(str(source), "config.json", **options))).parent
+        weights: set[str] = set()
+        for file in folder.glob("*.safetensors"):
+            opened: Any = safe_open(file, framework="pt")
+            weights.update(opened.keys())
     except (OSError, ValueError, SafetensorError):
         return None
     family_of(config.model_type)
     with torch.device("meta"):
         model = build_model(config)
-    head = {
-        name
-        for name, _ in model.named_parameters()
-        if not name.startswith(f"{model.base_model_prefix}.")
-    }
-    if head and weights and head.isdisjoint(weights):
+    body = f"{model.base_model_prefix}."
+    head = [name for name, _ in model.named_parameters() if not name.startswith(body)]
+    if weights and head and weights.isdisjoint(head):
         raise ModelError(
             f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing",
             hint="give a base that was exported with its masked or causal LM head",
@@ -183,9 +177,9 @@ def check_source(source: str | Path, revision: str | None = None) -> None:
         if (folder / "config.json").exists():
             check_folder(folder)
         return
-    name, how = "model.safetensors.index.json", {"_raise_exceptions_for_missing_entries": False}
+    name, options = "model.safetensors.index.json", {"_raise_exceptions_for_missing_entries": False}
     try:
-        index = cached_file(str(source), name, revision=revision, **how)
+        index = cached_file(str(source), name, revision=revision, **options)
     except (OSError, ValueError):
         return  # whoever loads it says why it cannot be had
     if index is not None:
@@ -267,14 +261,19 @@ def new_model(
     `tokenizer`.
     """
     fields = {name: value for name, value in config.items() if value is not None}
-    check_ids(fields, tokenizer, "base.config")
     stand_in = {"bos": "cls", "eos": "sep"}  # configs default to ids of another vocabulary
-    for name in ROLES:
-        token = getattr(tokenizer, f"{name}_token_id")
-        if token is None and name in stand_in:
-            token = getattr(tokenizer, f"{stand_in[name]}_token_id")
+    for role in ROLES:
+        name = f"{role}_token_id"
+        token = getattr(tokenizer, name)
+        if token is not None and fields.get(name, token) != token:
+            raise ModelError(
+                f"{name} is {fields[name]} by base.config and {token} by the tokenizer",
+                hint="take the id out of the config",
+            )
+        if token is None and role in stand_in:
+            token = getattr(tokenizer, f"{stand_in[role]}_token_id")
         if token is not None:
-            fields.setdefault(f"{name}_token_id", token)
+            fields.setdefault(name, token)
     fields.setdefault("vocab_size", len(tokenizer))
     built = make_config(fields)
     with torch.random.fork_rng(devices=[]):
@@ -304,17 +303,17 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     family_of(kind)
     values = {name: value for name, value in fields.items() if name != "model_type"}
     shape = transformers.CONFIG_MAPPING[kind]
-    known = (
+    names = (
         {field.name for field in dataclasses.fields(shape)} | set(shape.attribute_map) | _TAKEN_TOO
     )
     for name, value in values.items():
-        if name not in known:
+        if name not in names:
             raise ModelError(
                 f"base.config.{name} is no field of a {kind} config",
-                hint=suggest(name, sorted(known)),
+                hint=suggest(name, sorted(names)),
             )
         counted = name.startswith("num_") or (name.endswith("_size") and name != "type_vocab_size")
-        if counted and type(value) in (int, float) and value < 1:
+        if counted and isinstance(value, int) and value < 1:
             raise ModelError(
                 f"base.config.{name} is {value}", hint="give a whole number of 1 or more"
             )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,17 +72,12 @@ def masked(
     for row, key in enumerate(keys):
         raw = np.random.Philox(key=seed_words("mask", *key).view(np.uint64)).random_raw(2 * length)
         uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
-        chosen[row] = uniform[:length] < masking.rate
-        if masking.special == "protected":
-            chosen[row] &= ~vocabulary.special[windows[row]]
+        chosen[row] = (uniform[:length] < masking.rate) & ~vocabulary.special[windows[row]]
         action = uniform[length:]
-        if masking.rule == "mask":
-            inputs[row, chosen[row]] = vocabulary.mask
-        else:
-            inputs[row, chosen[row] & (action < 0.8)] = vocabulary.mask
-            random = chosen[row] & (action >= 0.8) & (action < 0.9)
-            pick = ((action[random] - 0.8) * 10 * vocabulary.ordinary.size).astype(np.int64)
-            inputs[row, random] = vocabulary.ordinary[pick]
+        inputs[row, chosen[row] & (action < 0.8)] = vocabulary.mask
+        random = chosen[row] & (action >= 0.8) & (action < 0.9)
+        pick = ((action[random] - 0.8) * 10 * vocabulary.ordinary.size).astype(np.int64)
+        inputs[row, random] = vocabulary.ordinary[pick]
     positions = np.flatnonzero(chosen)
     return Targets(inputs, positions, windows.ravel()[positions])
 
@@ -100,20 +95,15 @@ def capacity(tokens: int, length: int, masking: Masking | None) -> int:
 
 def pad(targets: Targets, size: int) -> Targets:
     """Fill positions up to `size` with places without a target."""
-    missing = size - targets.positions.size
-    if missing <= 0:
-        return targets
-    filled = np.pad(targets.targets, (0, missing), constant_values=IGNORE)
-    return replace(targets, positions=np.pad(targets.positions, (0, missing)), targets=filled)
+    missing = (0, max(0, size - targets.positions.size))
+    filled = np.pad(targets.targets, missing, constant_values=IGNORE)
+    return Targets(targets.inputs, np.pad(targets.positions, missing), filled)
 
 
 def document_numbers(windows: Ids, end: int) -> Ids:
     """(batch, tokens) the document each token belongs to; the end token belongs to the one it
     ends."""
-    ends = np.cumsum(windows == end, axis=1)
-    numbers: Ids = np.concatenate(
-        [np.zeros((windows.shape[0], 1), dtype=np.int64), ends[:, :-1]], axis=1
-    )
+    numbers: Ids = np.cumsum(windows == end, axis=1) - (windows == end)
     return numbers
 
 

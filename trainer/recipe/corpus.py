@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from biobench.schema.source import Below, fail
+from biobench.schema.source import Below, fail, later
 from biobench.schema.strict import Strict
-from trainer.recipe.fields import LATER, FileName, Growing, Tokens
+from trainer.recipe.fields import FileName, Growing, Tokens
 
 
 class EmbeddedText(Strict):
@@ -29,7 +29,7 @@ class CorpusSource(Growing):
     """File, folder or glob below corpus.root."""
     hub: str | None = None
     """Dataset repository on the model hub, with `revision` and `split`."""
-    name: str | None = Field(None, json_schema_extra=LATER)
+    name: str | None = later(None)
     """Configuration of that dataset, a language say."""
     revision: str | None = None
     """Commit, tag or branch; the commit that it stands for is kept in the manifest and the ledger.
@@ -108,7 +108,7 @@ class CorpusSpec(Growing):
     """Part of the documents kept for validation loss."""
     shard_tokens: Tokens = 500_000_000
     exclude: Exclusion = Exclusion()
-    clean: Cleaning | None = Field(None, json_schema_extra=LATER)
+    clean: Cleaning | None = later(None)
     """Which duplicates are excluded."""
 
     @model_validator(mode="after")

@@ -11,7 +11,6 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    SerializationInfo,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
@@ -72,26 +71,17 @@ def human(amount: float) -> str:
     return f"{amount:.3g}"
 
 
-LATER: dict[str, Any] = {"later": True}
-"""Marks a field that recipes did not have at first: at its default it is not written, so that
-hashes, ledgers and cached corpora of recipes without it stay what they were.
-"""
-
-
 class Growing(Strict):
-    """A group of fields of which some came `LATER`."""
+    """A group of fields of which some came `later`: at its default such a field is not written, so
+    that hashes, ledgers and cached corpora of recipes without it stay what they were.
+    """
 
     @model_serializer(mode="wrap")
-    def _without_unused(
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ) -> dict[str, Any]:
+    def _without_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
         for name, field in type(self).model_fields.items():
             extra = field.json_schema_extra
-            if (
-                isinstance(extra, dict)
-                and extra.get("later")
-                and getattr(self, name) == field.default
-            ):
+            is_later = isinstance(extra, dict) and extra.get("later")
+            if is_later and getattr(self, name) == field.default:
                 written.pop(name, None)
         return written

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -47,16 +48,18 @@ def find(name_or_path: str | Path) -> tuple[Path, list[str]]:
     path = Path(name_or_path)
     if os.path.isfile(path):  # False for what is too long to be a name
         return path, []
-    known, name = shipped(), str(name_or_path).removesuffix(".yaml")
-    if name in known:
-        return known[name], []
-    for stem, file in (known | {"toy": known["toy_detour"]}).items():
-        declared = _arms(yaml12.parse_file(file)) if name.startswith(f"{stem}_") else {}
-        arms = "|".join(map(re.escape, sorted(declared, key=len, reverse=True)))
-        if arms and re.fullmatch(rf"{stem}(_({arms}))+", name):
-            return file, re.findall(rf"_({arms})(?=_|$)", name.removeprefix(stem))
+    recipes, name = shipped(), str(name_or_path).removesuffix(".yaml")
+    if name in recipes:
+        return recipes[name], []
+    for stem, file in (recipes | {"toy": recipes["toy_detour"]}).items():
+        if not name.startswith(f"{stem}_"):
+            continue
+        longest_first = sorted(_arms(yaml12.parse_file(file)), key=len, reverse=True)
+        arm = f"_({'|'.join(map(re.escape, longest_first))})"
+        if longest_first and re.fullmatch(f"{stem}({arm})+", name):
+            return file, re.findall(f"{arm}(?=_|$)", name.removeprefix(stem))
     raise UsageError(
-        f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path"
+        f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(recipes))}; or give a file's path"
     )
 
 
@@ -78,9 +81,8 @@ def load_recipe(
     try:
         return _valid(apply_overrides(located, overrides))
     except SpecError as error:
-        raise SpecError(
-            f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint
-        ) from None
+        complaint = f"--set {' --set '.join(overrides)}: {error.what}"
+        raise SpecError(complaint, hint=error.hint) from None
 
 
 def _valid(located: LocatedYaml) -> Recipe:
@@ -102,51 +104,47 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
         return located
     data = {key: value for key, value in located.data.items() if key not in ("extends", "arms")}
     if "extends" in located.data:
-        data = _lay(_extended(located, path, depth).data, data, located)
+        data = _lay(_extended(located, path, depth), data, located)
     for arm in (*named_arms, *wanted):
         if arm not in declared:
             raise UsageError(
                 f"recipe '{name_or_path}' has no arm '{arm}'",
                 hint=suggest(arm, list(declared)) if declared else "it declares none: drop --arm",
             )
-        _valid(LocatedYaml(data, located.lines, located.file))
+        _valid(replace(located, data=data))
         data = _with_arm({**data, "name": f"{data['name']}_{arm}"}, declared, arm, located)
         try:
-            _valid(LocatedYaml(data, located.lines, located.file))
+            _valid(replace(located, data=data))
         except SpecError as error:
             raise _fault(located, f"arm '{arm}': {error.what}", error.hint, "arms", arm) from None
     if named_arms:
         data["name"] = str(name_or_path).removesuffix(".yaml")
-    return LocatedYaml(data, located.lines, located.file)
+    return replace(located, data=data)
 
 
-def _extended(located: LocatedYaml, path: Path, depth: int) -> LocatedYaml:
-    """The valid recipe that the file `path` extends: one beside it, or by name. Raises
-    SpecError.
+def _extended(located: LocatedYaml, path: Path, depth: int) -> dict[str, Any]:
+    """The fields of the valid recipe that the file `path` extends: one beside it, or by name.
+    Raises SpecError.
     """
     name = located.data["extends"]
-    if not isinstance(name, str) or depth == 0:
-        raise _fault(
-            located,
-            "extends must name one recipe, and not in a circle",
-            "write `extends: NAME`",
-            "extends",
-        )
     try:
+        if not isinstance(name, str) or depth == 0:
+            message = "extends must name one recipe, and not in a circle"
+            raise UsageError(message, hint="write `extends: NAME`")
         below(name)
+        sibling = path.parent / f"{name.removesuffix('.yaml')}.yaml"
+        parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)
     except FieldError as error:
         raise _fault(located, f"extends: {error.what}", error.hint, "extends") from None
-    sibling = path.parent / f"{name.removesuffix('.yaml')}.yaml"
-    try:
-        parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)
     except UsageError as error:
-        raise _fault(located, f"extends: {error.what}", error.hint, "extends") from None
+        raise _fault(located, error.what, error.hint, "extends") from None
     _valid(parent)
-    return parent
+    fields: dict[str, Any] = parent.data
+    return fields
 
 
-def _fault(located: LocatedYaml, what: str, hint: str, *place: str) -> SpecError:
-    return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
+def _fault(located: LocatedYaml, complaint: str, hint: str, *keys: str) -> SpecError:
+    return SpecError(complaint, hint=hint, file=located.file, line=located.line_of(keys))
 
 
 def _arms(located: LocatedYaml) -> dict[str, Any]:
@@ -172,8 +170,8 @@ def _with_arm(
     extends."""
     fields = dict(declared[arm])
     if "extends" in fields:
-        other = fields.pop("extends")
-        if other not in declared or depth == 0:
+        lower_arm = fields.pop("extends")
+        if lower_arm not in declared or depth == 0:
             raise _fault(
                 located,
                 f"arm '{arm}' must extend another arm of this recipe, and not in a circle",
@@ -182,42 +180,39 @@ def _with_arm(
                 arm,
                 "extends",
             )
-        data = _with_arm(data, declared, other, located, depth - 1)
+        data = _with_arm(data, declared, lower_arm, located, depth - 1)
     return _lay(data, fields, located, "arms", arm)
 
 
 def _lay(
-    below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, *place: str
+    lower: dict[str, Any], upper: dict[str, Any], located: LocatedYaml, *keys: str
 ) -> dict[str, Any]:
-    """`above` over `below`; a group of phases changes the phases of these names. place: of `above`
-    in its file.
+    """`upper` over `lower`; a group of phases changes the phases of these names. keys: where
+    `upper` stands in its file.
     """
-    changes = above.get("phases")
-    if isinstance(changes, dict) and isinstance(below.get("phases"), list):
-        phases = {str(phase["name"]): phase for phase in below["phases"]}
+    changes = upper.get("phases")
+    if isinstance(changes, dict) and isinstance(lower.get("phases"), list):
+        phases = {str(phase["name"]): phase for phase in lower["phases"]}
         for name, fields in changes.items():
             if name not in phases:
                 raise _fault(
                     located,
                     f"there is no phase '{name}' to change",
                     f"phases below: {', '.join(phases)}",
-                    *place,
+                    *keys,
                     "phases",
                     name,
                 )
             phases[name] = _merge(phases[name], fields)
-        above = {**above, "phases": list(phases.values())}
-    merged: dict[str, Any] = _merge(below, above)
+        upper = {**upper, "phases": list(phases.values())}
+    merged: dict[str, Any] = _merge(lower, upper)
     return merged
 
 
-def _merge(below: Any, above: Any) -> Any:
-    if not (isinstance(below, dict) and isinstance(above, dict)):
-        return above
-    merged = dict(below)
-    for key, value in above.items():
-        merged[key] = _merge(below.get(key), value)
-    return merged
+def _merge(lower: Any, upper: Any) -> Any:
+    if not (isinstance(lower, dict) and isinstance(upper, dict)):
+        return upper
+    return lower | {key: _merge(lower.get(key), value) for key, value in upper.items()}
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -247,7 +242,7 @@ def recipe_schema() -> dict[str, Any]:
 
 def _optional(node: Any) -> Any:
     if isinstance(node, list):
-        return [_optional(inside) for inside in node]
+        return list(map(_optional, node))
     if isinstance(node, dict):
         return {key: _optional(inside) for key, inside in node.items() if key != "required"}
     return node

@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from biobench.schema.source import fail
+from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
-from trainer.recipe.fields import LATER, FileName, Growing, Tokens, TokensOrNone, human
+from trainer.recipe.fields import FileName, Growing, Tokens, TokensOrNone, human
 
 
 class Batch(Growing):
@@ -27,10 +27,10 @@ class Masking(Strict):
 
     rate: float = Field(gt=0, lt=1)
     """Expected part of the tokens that are hidden."""
-    rule: Literal["80-10-10", "mask"] = "80-10-10"
-    """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
-    special: Literal["protected", "maskable"] = "protected"
-    """Whether end-of-document and other special tokens can be chosen."""
+    rule: Literal["80-10-10"] = "80-10-10"
+    """Mask token, random token, unchanged."""
+    special: Literal["protected"] = "protected"
+    """End-of-document and other special tokens are not hidden; both words are part of hashes."""
 
 
 class Schedule(Strict):
@@ -50,7 +50,7 @@ class Freeze(Growing):
 
     layers: str
     """Ranges of layer numbers from 0, ends included: ``0-7`` or ``0,2,8-14``."""
-    zeroed_gradients: bool = Field(False, json_schema_extra=LATER)
+    zeroed_gradients: bool = later(False)
     """Zero the layers' gradients after each backward pass, as the paper does, and freeze nothing:
     weight decay, and moments of an earlier phase, still move the weights.
     """
@@ -79,11 +79,11 @@ class Phase(Growing):
     name: FileName
     objective: Direction
     tokens: Tokens
-    corpus: PhaseCorpus | None = Field(None, json_schema_extra=LATER)
+    corpus: PhaseCorpus | None = later(None)
     """Text of this phase alone; default: the recipe's corpus."""
-    sequence_length: int | None = Field(None, ge=16, json_schema_extra=LATER)
+    sequence_length: int | None = later(None, ge=16)
     """Tokens per window in this phase; default: corpus.sequence_length."""
-    batch: Batch | None = Field(None, json_schema_extra=LATER)
+    batch: Batch | None = later(None)
     """Windows per step in this phase; default: the recipe's batch."""
     masking: Masking | None = None
     schedule: Schedule = Schedule()
@@ -102,10 +102,11 @@ class Phase(Growing):
 
     @model_validator(mode="after")
     def _fits(self) -> Phase:
-        if self.objective == "mlm" and self.masking is None:
-            raise fail(f"phase '{self.name}' is mlm without masking", "add `masking: {rate: 0.3}`")
-        if self.objective == "clm" and self.masking is not None:
-            raise fail(f"phase '{self.name}' is clm with masking", "drop masking")
+        if (self.objective == "mlm") != (self.masking is not None):
+            raise fail(
+                f"phase '{self.name}' is {self.objective}: mlm has masking, and clm has none",
+                "add `masking: {rate: 0.3}`, or drop it",
+            )
         if self.schedule.warmup >= self.tokens:
             raise fail(
                 f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of "
@@ -129,8 +130,8 @@ class Phase(Growing):
 def parse_layers(text: str) -> list[int]:
     """``0-7`` or ``0,2,8-14`` to layer numbers. Raises ValueError."""
     numbers: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+    for span in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", span)
         if not match or int(match[2] or match[1]) < int(match[1]):
             raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")
         numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from biobench.errors import UsageError
-from biobench.schema.source import fail
+from biobench.schema.source import descriptive, fail, later
 from biobench.schema.strict import Strict, plain
 from trainer.recipe.corpus import CorpusSpec
-from trainer.recipe.fields import LATER, FileName, Growing, Tokens
+from trainer.recipe.fields import FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
 
 
@@ -37,7 +37,7 @@ class Base(Growing):
     field away.
     """
     tokenizer: str | TokenizerTraining | None = None
-    """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
+    """For fresh weights: hub id or folder, or a tokenizer to be trained."""
 
     @field_validator("config", mode="before")
     @classmethod
@@ -59,7 +59,7 @@ class Base(Growing):
                     "fresh weights need a tokenizer",
                     "write `tokenizer: ID_OR_FOLDER` or a training",
                 )
-        elif isinstance(self.tokenizer, TokenizerTraining):
+        elif self.tokenizer is not None:
             raise fail("a checkpoint keeps its own tokenizer", "drop base.tokenizer")
         return self
 
@@ -98,7 +98,7 @@ class Engine(Growing):
     distributed: Literal["ddp", "fsdp2"] = "ddp"
     compile: Literal["auto"] | bool = "auto"
     """auto: on a GPU. It takes minutes at a phase's start."""
-    deterministic: bool = Field(False, json_schema_extra=LATER)
+    deterministic: bool = later(False)
     """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of
     threads does anyway. Only with it is a resume on a GPU promised to be the uninterrupted run bit
     for bit.
@@ -134,14 +134,8 @@ class Logging(Strict):
     """Steps between lines of metrics.jsonl."""
     evaluate: Tokens | None = None
     """Tokens between validation losses; each phase's end is always evaluated."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _earlier(cls, value: Any) -> Any:
-        """Recipes of earlier runs, as their folders keep them, say `tracker: none`."""
-        if isinstance(value, dict) and value.get("tracker") == "none":
-            return {name: part for name, part in value.items() if name != "tracker"}
-        return value
+    tracker: Literal["none"] = Field("none", exclude=True)
+    """Recipes of earlier runs, as their folders keep them, say it."""
 
 
 class Reuse(Strict):
@@ -157,7 +151,7 @@ class Recipe(Strict):
     """A pretraining run."""
 
     name: FileName
-    description: str = Field("", json_schema_extra={"descriptive": True})
+    description: str = descriptive("")
     base: Base
     corpus: CorpusSpec
     phases: list[Phase]

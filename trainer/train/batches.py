@@ -7,11 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from biobench.core.machine import to_device
 from trainer.corpus.shards import Corpus
 from trainer.model import objectives
 from trainer.model.network import Packing
@@ -48,11 +48,9 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     """
     end = end_token(tokenizer)
     assert end is not None
-    special = np.zeros(rows, dtype=bool)
-    special[[i for i in tokenizer.all_special_ids if i < rows]] = True
-    named = np.zeros(rows, dtype=bool)
-    named[list(tokenizer.get_vocab().values())] = True
-    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(named & ~special))
+    special = np.isin(np.arange(rows), tokenizer.all_special_ids)
+    ordinary = np.setdiff1d(list(tokenizer.get_vocab().values()), tokenizer.all_special_ids)
+    return Vocabulary(end, tokenizer.mask_token_id, special, ordinary.astype(np.int64))
 
 
 class Batches:
@@ -73,16 +71,17 @@ class Batches:
         self.batch = recipe.batch_of(self.phase)
         self.vocabulary, self.world, self.fixed = vocabulary, world, fixed
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
-        self._ahead: tuple[int, Future[StepBatch]] | None = None
+        self._ahead: dict[int, Future[StepBatch]] = {}
 
-    def at(self, first: int, *, more: bool) -> StepBatch:
-        """The step whose first window is number `first`; with `more`, the next one is begun
+    def at(self, first: int, *, prefetch: bool) -> StepBatch:
+        """The step whose first window is number `first`; with `prefetch`, the next one is begun
         meanwhile.
         """
-        ahead = self._ahead
-        batch = ahead[1].result() if ahead is not None and ahead[0] == first else self.make(first)
+        ahead = self._ahead.pop(first, None)
+        batch = self.make(first) if ahead is None else ahead.result()
         following = first + self.batch.sequences
-        self._ahead = (following, self._pool.submit(self.make, following)) if more else None
+        if prefetch:
+            self._ahead[following] = self._pool.submit(self.make, following)
         return batch
 
     def close(self) -> None:
@@ -95,27 +94,25 @@ class Batches:
         indices, epochs = draw(
             first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data
         )
-        mine = self.world.slice(count)
-        size = self.batch.micro or len(mine)
+        share = self.world.slice(count)
+        size = self.batch.micro or len(share)
         micros: list[Micro] = []
         targets = 0
-        for start in range(mine.start, mine.stop, size):
-            rows = slice(start, min(start + size, mine.stop))
-            keys = [
-                (self.recipe.seeds.training, self.number, int(e), int(i))
-                for e, i in zip(epochs[rows], indices[rows], strict=True)
-            ]
-            windows = self.corpus.train.read(indices[rows])
-            batch = self._targets(windows, keys)
+        seed = self.recipe.seeds.training
+        for start in range(0, len(share), size):
+            rows = list(share[start : start + size])
+            drawn = zip(epochs[rows].tolist(), indices[rows].tolist(), strict=True)
+            keys = [(seed, self.number, epoch, index) for epoch, index in drawn]
+            batch = self._targets(self.corpus.train.read(indices[rows]), keys)
             targets += batch.positions.size
-            micros.append(self._micro(batch, windows))
+            micros.append(self._micro(batch))
         return StepBatch(micros, targets, indices)
 
     def held_out(self, rows: range) -> tuple[Micro, int]:
         """A validation batch with masks that never change, and its number of targets."""
         windows = self.corpus.held_out.read(np.arange(rows.start, rows.stop))
         batch = self._targets(windows, [("held out", i) for i in rows])
-        return self._micro(batch, windows), batch.positions.size
+        return self._micro(batch), batch.positions.size
 
     def _targets(self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]]) -> Targets:
         if self.phase.masking is None:
@@ -124,23 +121,22 @@ class Batches:
             )
         return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
 
-    def _micro(self, batch: Targets, windows: NDArray[np.int64]) -> Micro:
+    def _micro(self, batch: Targets) -> Micro:
+        length, device = batch.inputs.shape[1], self.world.device
         if self.fixed:
-            size = objectives.capacity(batch.inputs.size, batch.inputs.shape[1], self.phase.masking)
+            size = objectives.capacity(batch.inputs.size, length, self.phase.masking)
             batch = objectives.pad(batch, size)
         packing = None
         if self.phase.isolate_documents:
-            # Documents are separated by their end tokens, which masks may hide in the inputs.
-            numbers = objectives.document_numbers(windows, self.vocabulary.end)
+            # by their end tokens, which masks never hide
+            numbers = objectives.document_numbers(batch.inputs, self.vocabulary.end)
             ends = objectives.boundaries(numbers)
             # a power of two, so that compiled code meets few values
-            longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), windows.shape[1])
-            packing = Packing(self._send(numbers), self._send(ends), longest)
-        inputs, positions, targets = map(self._send, (batch.inputs, batch.positions, batch.targets))
-        return Micro(inputs, positions, targets, packing)
-
-    def _send(self, array: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
-        if self.world.device.type == "cuda":
-            return tensor.pin_memory().to(self.world.device, non_blocking=True)
-        return tensor
+            longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), length)
+            packing = Packing(to_device(numbers, device), to_device(ends, device), longest)
+        return Micro(
+            to_device(batch.inputs, device),
+            to_device(batch.positions, device),
+            to_device(batch.targets, device),
+            packing,
+        )

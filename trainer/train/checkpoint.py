@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,9 @@ from trainer.disk import PLACE, make_folder, read_json, write_text, writing
 from trainer.ledger import PhaseRecord
 from trainer.train.distributed import World
 
+# a single process is not distributed, and need not be told so
+warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+
 FOLDER = "checkpoints"
 PROGRESS = "progress.json"
 LATEST = "latest"
@@ -40,7 +41,8 @@ _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest
 class Progress(Strict):
     """How far a run is; with the weights and moments all that a resume needs."""
 
-    model_config = ConfigDict(extra="ignore")  # fields of checkpoints that older versions wrote
+    # fields of checkpoints that older versions wrote are ignored
+    model_config = ConfigDict(extra="ignore", frozen=False)
 
     phase: int = 0
     """Index of the phase under way (or next)."""
@@ -99,10 +101,12 @@ def save_checkpoint(
         make_folder(final.parent)
         shutil.rmtree(temporary, ignore_errors=True)
     world.barrier()
-    state = _tensors(model) | _moments(model, optimizer)
+    state = _tensors(model)
+    for parameter_name, parameter in model.named_parameters():
+        for moment, value in optimizer.state.get(parameter, {}).items():
+            state[f"{_MOMENTS}{parameter_name}/{moment}"] = value
     try:
-        with _undistributed():
-            save(state, checkpoint_id=temporary, no_dist=world.size == 1)
+        save(state, checkpoint_id=temporary, no_dist=world.size == 1)
         world.barrier()
         if world.first:
             write_text(temporary / PROGRESS, progress.model_dump_json(indent=2))
@@ -121,23 +125,23 @@ def save_checkpoint(
 
 def _refusal(error: BaseException) -> OSError:
     """Why the system did not take a write: its error lies below torch's."""
-    failure = error
     if isinstance(error, CheckpointException):
-        failure = next((inner for inner, _ in error.failures.values()), error)
-    cause: BaseException | None = failure
+        error = next((inner for inner, _ in error.failures.values()), error)
+    cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
-    return cause or OSError(first_line(failure, 160))
+    return cause or OSError(first_line(error, 160))
 
 
 def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
     """Delete all but the newest `keep` checkpoints within phases, and those at phase ends unless
     `keep_phases`.
     """
-    steps = [f for f in (out / FOLDER).glob("step-*") if f.suffix != ".tmp"]
-    steps.sort(key=lambda folder: (len(folder.name), folder.name))
-    ends = [] if keep_phases else [f for f in (out / FOLDER).glob("end-*") if f.suffix != ".tmp"]
-    for folder in {*steps[:-keep], *ends} - {latest_checkpoint(out)}:
+    steps = sorted((out / FOLDER).glob("step-*[0-9]"), key=lambda f: (len(f.name), f.name))
+    stale = set(steps[:-keep])
+    if not keep_phases:
+        stale |= {f for f in (out / FOLDER).glob("end-*") if f.suffix != ".tmp"}
+    for folder in stale - {latest_checkpoint(out)}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -160,41 +164,23 @@ def load_moments(
         if not key.startswith(_MOMENTS):
             continue
         name, _, moment = key.removeprefix(_MOMENTS).rpartition("/")
-        state[key] = torch.zeros_like(parameters[name].detach())
+        parameter = parameters[name]
+        state[key] = torch.zeros_like(parameter.detach())
         if moment == "step":
-            state[key] = torch.zeros(())
+            state[key] = torch.zeros((), device=parameter.device)
+        optimizer.state[parameter][moment] = state[key]
     _load(folder, state, world)
-    for key, value in state.items():
-        name, _, moment = key.removeprefix(_MOMENTS).rpartition("/")
-        optimizer.state[parameters[name]][moment] = value.to(parameters[name].device)
 
 
 def _tensors(model: nn.Module) -> dict[str, Any]:
     return {f"model/{name}": p.detach() for name, p in model.named_parameters()}
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    moments = {}
-    for name, parameter in model.named_parameters():
-        for moment, value in optimizer.state.get(parameter, {}).items():
-            moments[f"{_MOMENTS}{name}/{moment}"] = value
-    return moments
-
-
-@contextmanager
-def _undistributed() -> Iterator[None]:
-    """Without torch's warning that a single process is not distributed."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-        yield
-
-
 def _load(folder: Path, state: dict[str, Any], world: World) -> None:
     if not state:
         return
     try:
-        with _undistributed():
-            load(state, checkpoint_id=folder, no_dist=world.size == 1)
+        load(state, checkpoint_id=folder, no_dist=world.size == 1)
     except (OSError, CheckpointException, RuntimeError, ValueError, KeyError, EOFError) as error:
         raise StoreError(
             f"the checkpoint cannot be read: {first_line(error, 160)}", hint=_REMEDY, file=folder

@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -92,22 +92,22 @@ def world(device: str = "auto") -> Iterator[World]:
     A group that exists already is used and left alone. Raises UsageError for a device that is not
     there.
     """
-    place = resolve_device(device, "engine.device")
-    if place.type == "cuda":
-        place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-        torch.cuda.set_device(place)
+    located = resolve_device(device, "engine.device")
+    if located.type == "cuda":
+        located = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(located)
     joined = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
     if joined:
-        if place.type == "cuda":
-            dist.init_process_group("nccl", device_id=place)
+        if located.type == "cuda":
+            dist.init_process_group("nccl", device_id=located)
         else:
             dist.init_process_group("gloo")
     try:
         if dist.is_initialized():
             patient = dist.new_group(backend="gloo", timeout=PATIENCE)
-            yield World(dist.get_rank(), dist.get_world_size(), place, patient)
+            yield World(dist.get_rank(), dist.get_world_size(), located, patient)
         else:
-            yield World(0, 1, place)
+            yield World(0, 1, located)
     except BaseException:
         # The others may never reach a barrier; the launcher ends them.
         joined = False
@@ -127,15 +127,14 @@ def determinism(wanted: bool) -> Iterator[None]:
     cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU
     before.
     """
-    before = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    mode = torch.get_deterministic_debug_mode()
     if wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(mode)
 
 
 @contextmanager
@@ -143,13 +142,11 @@ def fast_products(device: torch.device) -> Iterator[None]:
     """Inside, a GPU rounds the factors of fp32 matrix products to TF32. The setting is of the whole
     process: what the caller had is restored.
     """
-    before = torch.get_float32_matmul_precision()
-    if device.type == "cuda":
-        torch.set_float32_matmul_precision("high")
-    try:
+    with ExitStack() as stack:
+        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+        if device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
         yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 class StoppedError(Exception):

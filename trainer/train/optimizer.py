@@ -25,8 +25,13 @@ def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.Optimizer:
         {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": decay},
         {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
     ]
-    fields = {"lr": spec.learning_rate, "betas": (spec.beta1, spec.beta2), "eps": spec.epsilon}
-    return torch.optim.AdamW([g for g in groups if g["params"]], **fields, fused=True)  # type: ignore[arg-type]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=spec.learning_rate,
+        betas=(spec.beta1, spec.beta2),
+        eps=spec.epsilon,
+        fused=True,
+    )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

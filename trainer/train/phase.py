@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 
 from biobench.core.attention import Pair, states_and_gradients
 from trainer.model import attention, guard
-from trainer.model.families import check_windows, layers_of
+from trainer.model.families import layers_of
 from trainer.model.guard import GuardReport, freeze
 from trainer.model.network import Packing, Trainee, has_dropout, set_dropout
 from trainer.recipe.spec import Recipe
@@ -59,7 +59,6 @@ def prepare(
     Raises ModelError, StoreError.
     """
     phase = recipe.phases[phase_index]
-    check_windows(model, recipe.length_of(phase))
     if state is not None:
         checkpoint.load_weights(state, model, world)
     set_dropout(model, recipe.engine.dropout)
@@ -73,7 +72,7 @@ def prepare(
         with autocast(kind, world.device):
             return module.logits(ids, causal=causal)
 
-    report = guard.check(model, forward, causal=causal, device=world.device)
+    report = guard.check(model, forward, causal=causal)
     kernels = _kernels(
         module,
         causal,
@@ -96,9 +95,7 @@ def prepare(
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
         hint = "use engine.compile=false"
-        guard.check_leak(
-            forward, guard.probe_tokens(model, world.device), model, causal=causal, hint=hint
-        )
+        guard.check_leak(forward, guard.probe_tokens(model), model, causal=causal, hint=hint)
     module.train()
     module.compiled_loss = recipe.engine.compiles(world.device.type)
     wrapped = _wrap(recipe, module, world)
@@ -125,7 +122,7 @@ def _kernels(
     """What computes the layers as they will be trained, dropout included; a GPU without a kernel is
     warned of. length: tokens of a window.
     """
-    tokens = guard.probe_tokens(module.model, device)
+    tokens = guard.probe_tokens(module.model)
     window = tokens.repeat(1, 1 + length // tokens.shape[1])[:, :length]
 
     def hidden(ids: Tensor, *, apart: bool) -> Tensor:
@@ -157,18 +154,11 @@ def _kernels(
         hidden(tokens, apart=isolated)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
-        why = (
-            "the kernels take no such tensors"
-            if attention.KERNELS
-            else "no kernel for windows is there"
-        )
         logging.getLogger("trainer").warning(
-            "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); "
-            "install flash-attn, "
-            "use bf16, or set engine.dropout=0",
+            "%s runs over a mask of tokens x tokens, slow and large: %s; install flash-attn, use "
+            "bf16, or set engine.dropout=0",
             " and ".join(dense),
-            "; ".join(refusals) or why,
-            precision,
+            "; ".join(refusals) or f"no kernel for windows in {precision} with this dropout",
         )
     return kernels
 

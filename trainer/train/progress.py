@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from biobench.core.progress import QUIET, Display
@@ -33,12 +34,6 @@ class Tick:
     tokens_per_second: float | None = None
     seconds_left: float | None = None
     fraction: float | None = None
-
-    def counts(self) -> tuple[int, int]:
-        """(done, total): steps, or percent of what comes before them; a total of 0 is unknown."""
-        if self.fraction is not None:
-            return int(100 * self.fraction), 100
-        return self.done, self.total if self.done else 0
 
 
 Listener = Callable[[Tick], None]
@@ -67,7 +62,11 @@ class TrainingDisplay(Display):
         detail = "" if tick.loss is None else f"loss {tick.loss:.3f}"
         if tick.tokens_per_second:
             detail += f"  {tick.tokens_per_second:,.0f} tokens/s"
-        done, total = tick.counts()
+        done, total = tick.done, tick.total if tick.done else 0  # 0: unknown
+        counts = f" {done}/{total}" if total else ""
+        if tick.fraction is not None:
+            done, total = int(100 * tick.fraction), 100
+            counts = f" {done}%"
         if self.bar is not None and self.task is not None:
             self.bar.update(
                 self.task, description=tick.what, completed=done, total=total or None, detail=detail
@@ -80,9 +79,6 @@ class TrainingDisplay(Display):
         self.last, self.spoke = state, time.monotonic()
         if tick.seconds_left:
             detail += f"  {tick.seconds_left:,.0f} s left"
-        counts = f" {done}/{total}" if total else ""
-        if tick.fraction is not None:
-            counts = f" {done}%"
         self.say(f"{tick.what}{counts}  {detail}".rstrip())
 
 
@@ -109,7 +105,7 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for text in file.read_text(encoding="utf-8").splitlines():
         try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError:
+            lines.append(from_json(text))
+        except ValueError:
             break
     return lines

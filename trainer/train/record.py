@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 
-import torch
-
-from biobench.version import __version__
+from biobench.version import PACKAGE, __version__
 from trainer.corpus.shards import Corpus
+from trainer.cost.flops import device_name
 from trainer.ledger import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 from trainer.model import attention
 from trainer.recipe.spec import Recipe
@@ -21,18 +19,6 @@ from trainer.train.distributed import World
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase
 from trainer.train.run_folder import Start, recipe_hash
-
-_AS_ASKED = {
-    "name",
-    "objective",
-    "masking",
-    "schedule",
-    "head",
-    "data",
-    "isolate_documents",
-    "sequence_length",
-}
-"""Fields that a record has from its phase."""
 
 
 def phase_record(
@@ -53,15 +39,14 @@ def phase_record(
     phase = recipe.phases[index]
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
-    times = {0, steps - 1, *range(0, steps, 1 if steps <= 10_000 else 100)}
-    rates = {s: peak * factor(phase, s, steps=steps, step_tokens=step_tokens) for s in times}
+    factors = [factor(phase, s, steps=steps, step_tokens=step_tokens) for s in range(steps)]
     frozen = None if phase.freeze is None else phase.freeze.layers
     if phase.freeze is not None and phase.freeze.zeroed_gradients:
         frozen = f"{frozen} (gradients zeroed)"
     read = steps * recipe.batch_of(phase).sequences
     spec = recipe.corpus_of(phase)
     return PhaseRecord(
-        **phase.model_dump(mode="json", include=_AS_ASKED),
+        **phase.model_dump(mode="json", exclude={"tokens", "freeze", "corpus", "batch"}),
         tokens=steps * step_tokens,
         steps=steps,
         targets=progress.targets,
@@ -69,8 +54,8 @@ def phase_record(
         last_sample=progress.first_sample + read - 1,
         order_hash=progress.order_hash,
         epochs=round(read / len(corpus.train), 4),
-        peak_rate=max(rates.values()),
-        final_rate=rates[steps - 1],
+        peak_rate=peak * max(factors),
+        final_rate=peak * factors[-1],
         frozen_layers=frozen,
         flops=cost * steps * step_tokens,
         leak=report.leak,
@@ -85,28 +70,30 @@ def phase_record(
 
 def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus:
     """A corpus as ledgers describe it. unguarded: tasks whose documents were not excluded."""
-    removed: Counter[str] = Counter()
+    by_task: Counter[str] = Counter()
     cleaned: Counter[str] = Counter()
+    removed, shares, revisions = 0, {}, {}
     for counts in data.removed_by_task().values():
-        removed.update(counts)
+        by_task.update(counts)
     for source in data.manifest["sources"]:
         cleaned.update(source.get("cleaned", {}))
+        removed += sum(source["excluded"].values())
+        shares[source["id"]] = float(source["share"])
+        if "revision" in source:
+            revisions[source["id"]] = source["revision"]
+    excluded = data.manifest["exclusion"]
     return LedgerCorpus(
-        removed_by_task=dict(sorted(removed.items())) or None,
+        removed_by_task=dict(sorted(by_task.items())) or None,
         cleaned=dict(cleaned) or None,
         manifest_hash=data.hash,
         windows=len(data.train),
-        tokens=int(data.manifest["train"]["tokens"]),
-        sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
-        excluded_documents=int(data.manifest["exclusion"]["documents"]),
-        exclusion_hash=str(data.manifest["exclusion"]["hash"]),
-        removed_documents=sum(
-            sum(s["excluded"].values()) for s in data.manifest["sources"] if "excluded" in s
-        ),
+        tokens=data.manifest["train"]["tokens"],
+        sources=shares,
+        excluded_documents=excluded["documents"],
+        exclusion_hash=excluded["hash"],
+        removed_documents=removed,
         unguarded=None if unguarded is None else tuple(unguarded),
-        revisions={
-            s["id"]: str(s["revision"]) for s in data.manifest["sources"] if "revision" in s
-        },
+        revisions=revisions,
     )
 
 
@@ -128,15 +115,11 @@ def run_ledger(
         base=LedgerBase(
             source=recipe.base.model or "fresh weights",
             revision=start.base_commit or recipe.base.revision,
-            **start.model_dump(
-                include={
-                    "architecture",
-                    "parameters",
-                    "init_hash",
-                    "tokenizer_hash",
-                    "tokenizer",
-                }
-            ),
+            architecture=start.architecture,
+            parameters=start.parameters,
+            init_hash=start.init_hash,
+            tokenizer_hash=start.tokenizer_hash,
+            tokenizer=start.tokenizer,
         ),
         corpus=ledger_corpus(data, unguarded),
         sequence_length=recipe.corpus.sequence_length,
@@ -149,9 +132,7 @@ def run_ledger(
         distributed=recipe.engine.distributed if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
-        device=torch.cuda.get_device_name(world.device)
-        if world.device.type == "cuda"
-        else world.device.type,
+        device=device_name(world.device),
         compiled=recipe.engine.compiles(world.device.type),
         deterministic=recipe.engine.deterministic,
         micro_windows=recipe.batch.micro or recipe.batch.sequences // world.size,
@@ -171,12 +152,12 @@ def run_ledger(
 
 def code_version() -> str:
     """The package's version, with the commit when it runs from a checkout, installed or not."""
-    root = Path(__file__).resolve().parents[2]
+    root = PACKAGE.parent
     if not (root / ".git").exists():
         return __version__
     command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        commit = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True)
     except (OSError, subprocess.CalledProcessError):  # no git on the machine, or not its checkout
         return __version__
-    return f"{__version__}+{done.stdout.strip()}"
+    return f"{__version__}+{commit.strip()}"

@@ -58,10 +58,10 @@ def run_folder(path: str | Path) -> Path | None:
     return None
 
 
-def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
+def reread(path: str | Path, listed: Callable[[], list[str]]) -> TrainingText:
     """The training text of a finished run, proved to be the one that its ledger names.
 
-    more: gives the documents that were excluded in addition to the recipe's list; asked for only
+    listed: gives the documents that were excluded in addition to the recipe's list; asked for only
     where the ledger says that there were some. Raises UsageError for a path that is no run,
     StoreError where the text, the built corpus or the list of exclusions is not what it was.
     """
@@ -75,7 +75,7 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     ledger, recipe = read_ledger(folder), read_recipe(folder)
     excluded = excluded_documents(recipe.corpus, [])
     if excluded.hash != ledger.corpus.exclusion_hash:
-        excluded = excluded_documents(recipe.corpus, more())
+        excluded = excluded_documents(recipe.corpus, listed())
     if excluded.hash != ledger.corpus.exclusion_hash:
         raise StoreError(
             "the available documents are not those that the run excluded",

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import Field
 
 from biobench.core.files import canonical
 from biobench.errors import ModelError, UsageError
 from biobench.schema.checkpoint import content_hash
+from biobench.schema.source import later
 from trainer.disk import make_folder, read_json, write_json, writing
 from trainer.export import BEGINNING
 from trainer.ledger import FILE, intact_ledger
-from trainer.recipe.fields import LATER, Growing
+from trainer.recipe.fields import Growing
 from trainer.recipe.spec import Recipe
 from trainer.train.checkpoint import FOLDER, Progress, read_progress
 
@@ -61,11 +61,11 @@ class Start(Growing):
     parameters: int
     architecture: str
     precision: str
-    phase_manifests: tuple[str, ...] = Field((), json_schema_extra=LATER)
+    phase_manifests: tuple[str, ...] = later(())
     """Hashes of the phases' corpora, where a phase has one of its own."""
-    base_commit: str | None = Field(None, json_schema_extra=LATER)
+    base_commit: str | None = later(None)
     """Commit of the base checkpoint, where it came from the hub."""
-    tokenizer: str | None = Field(None, json_schema_extra=LATER)
+    tokenizer: str | None = later(None)
     """`tokenizer.json`, or the class that read the tokenizer's other files."""
 
 
@@ -153,14 +153,10 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
                     remnant.unlink()
 
 
-def read_start(out: Path) -> Start | None:
-    """What a run started from; None when it was stopped before that was known."""
-    file = out / START / BEGINNING
-    if not file.is_file():
-        return None
-    return read_json(
-        Start, file, "the run's beginning is damaged", "start the run again in another folder"
-    )
+def read_start(out: Path) -> Start:
+    """What a run started from. Raises StoreError where it was stopped before that was known."""
+    hint = "start the run again in another folder"
+    return read_json(Start, out / START / BEGINNING, "the run's beginning is not there", hint)
 
 
 def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
@@ -170,49 +166,38 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     the state.
     """
     assert recipe.reuse is not None
-    other, through = Path(recipe.reuse.run), recipe.reuse.through
-    other_recipe = read_recipe(other)
+    donor, through = Path(recipe.reuse.run), recipe.reuse.through
+    other_recipe = read_recipe(donor)
     count = [phase.name for phase in recipe.phases].index(through) + 1
-    changed = _reuse_differences(recipe, start, other_recipe, read_start(other), count)
+    # later phases may have any corpus; without corpora of their own the runs' manifests tell all
+    own_corpora = any(recipe.corpus_of(phase) != recipe.corpus for phase in recipe.phases[:count])
+    adopted = []
+    for run, beginning in ((recipe, start), (other_recipe, read_start(donor))):
+        fields = training_fields(run) | {"start": beginning.model_dump()}
+        fields["phases"] = fields["phases"][:count]
+        compared = beginning.phase_manifests[:count] if own_corpora else ()
+        fields["start"]["phase_manifests"] = compared
+        adopted.append(fields)
+    changed = differences(adopted[0], adopted[1])
     if changed:
         raise UsageError(
-            f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4])}",
+            f"reuse.run {donor} was not trained as this recipe begins: {', '.join(changed[:4])}",
             hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
         )
-    folder = other / FOLDER / phase_end_name(count - 1, through)
+    folder = donor / FOLDER / phase_end_name(count - 1, through)
     if not folder.is_dir():
         raise UsageError(
-            f"reuse.run {other} has no state at the end of phase '{through}'",
+            f"reuse.run {donor} has no state at the end of phase '{through}'",
             hint="finish that run with --resume, or train it again with "
             "checkpoints.keep_phases=true",
         )
     progress = read_progress(folder)
-    done = tuple(
+    progress.recipe_hash = recipe_hash(recipe)
+    progress.done = tuple(
         record.model_copy(update={"adopted_from": record.adopted_from or other_recipe.name})
         for record in progress.done
     )
-    return progress.model_copy(update={"done": done, "recipe_hash": recipe_hash(recipe)}), folder
-
-
-def _reuse_differences(
-    recipe: Recipe, start: Start, other_recipe: Recipe, other_start: Start | None, count: int
-) -> list[str]:
-    """In what the first `count` phases of two runs differ, and what they were trained from."""
-    fields, other_fields = training_fields(recipe), training_fields(other_recipe)
-    for described in (fields, other_fields):
-        described["phases"] = described["phases"][:count]
-    changed = differences(fields, other_fields)
-    if changed:
-        return changed
-    if other_start is None:
-        return ["it never began"]
-    # later phases may have any corpus; without corpora of their own the runs' manifests tell all
-    phases = recipe.phases[:count]
-    compared = count if any(recipe.corpus_of(p) != recipe.corpus for p in phases) else 0
-    begun, other_begun = start.model_dump(), other_start.model_dump()
-    begun["phase_manifests"] = start.phase_manifests[:compared]
-    other_begun["phase_manifests"] = other_start.phase_manifests[:compared]
-    return differences(begun, other_begun)
+    return progress, folder
 
 
 def phase_end_name(index: int, name: str) -> str:

@@ -4,7 +4,6 @@ others wait.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from trainer.disk import make_folder, write_json, writing
 from trainer.export import BEGINNING
 from trainer.model.guard import check_phases
 from trainer.model.network import load_model, new_model, weights_hash
-from trainer.model.tokens import check_fit, check_own_ids
+from trainer.model.tokens import check_fit
 from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.spec import Recipe, TokenizerTraining
 from trainer.train.distributed import StoppedError, World
@@ -40,8 +39,8 @@ def reporting(
     total: steps of the whole run.
     """
 
-    def say(what: str, fraction: float) -> None:
-        listener(Tick(what, 0, total, fraction=None if math.isnan(fraction) else fraction))
+    def say(stage: str, fraction: float) -> None:
+        listener(Tick(stage, 0, total, fraction=None if math.isnan(fraction) else fraction))
         if stop():
             raise StoppedError
 
@@ -49,8 +48,8 @@ def reporting(
 
 
 def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
-    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus. What a user
-    must know of it is logged.
+    """The run's tokenizer: the checkpoint's; of fresh weights a named one, or one trained on the
+    corpus. What a user must know of it is logged.
 
     exclude: texts of documents that must not be trained on, in addition to the recipe's list; no
     tokenizer is trained on them either.
@@ -65,12 +64,10 @@ def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
         length = recipe.corpus.sequence_length
         trained = train_tokenizer(allowed, base.tokenizer.vocabulary, length)
         return ReadTokenizer(trained, "trained on the corpus")
-    if base.tokenizer is not None:
-        read = read_tokenizer(base.tokenizer)
-    else:
-        read = read_tokenizer(str(base.model), revision=_commit(recipe))
+    source = base.tokenizer or str(base.model)
+    read = read_tokenizer(source, revision=_commit(recipe))
     for note in read.notes:
-        logging.getLogger("trainer").warning("%s: %s", base.tokenizer or base.model, note)
+        logging.getLogger("trainer").warning("%s: %s", source, note)
     return read
 
 
@@ -95,8 +92,6 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
         model = load_model(str(base.model), revision=_commit(recipe))
     check_phases(model, recipe)
     check_fit(model, tokenizer, masked=any(p.masking is not None for p in recipe.phases))
-    if base.model is not None and base.tokenizer is not None:
-        check_own_ids(base.model, tokenizer, revision=_commit(recipe))
     return model
 
 
@@ -126,16 +121,16 @@ def open_corpora(
                 hint=f"run `biobench corpus build` before, with the same options and --cache "
                 f"{cache}",
             )
-        built_now: Corpus | None = None
+        stopped = False
         if world.first:
-            with contextlib.suppress(StoppedError):
-                built_now = corpus.build(spec, tokenizer, cache, exclude=exclude, report=say)
+            try:
+                corpus.build(spec, tokenizer, cache, exclude=exclude, report=say)
+            except StoppedError:
+                stopped = True
         world.barrier()
-        if world.any(world.first and built_now is None):
+        if world.any(stopped):
             raise StoppedError
-        opened.append(
-            built_now or corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False)
-        )
+        opened.append(corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False))
         world.same(opened[-1].hash, "the corpus")
     return opened
 
@@ -162,13 +157,13 @@ def begin(
     begun: whether an earlier start has saved a state. maker: what made the tokenizer of a run that
     begins.
     """
-    hashes = tuple(
-        corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases
-    )
-    phases = hashes if len(corpora) > 1 else ()
+    phases: tuple[str, ...] = ()
+    if len(corpora) > 1:
+        numbers = [recipe.corpora.index(recipe.corpus_of(phase)) for phase in recipe.phases]
+        phases = tuple(corpora[number].hash for number in numbers)
     precision = precision_of(recipe, world.device)
-    start = read_start(out) if begun else None
-    if start is not None:
+    if begun:
+        start = read_start(out)
         if (start.manifest_hash, start.phase_manifests) != (corpora[0].hash, phases):
             raise UsageError(
                 "the corpus has changed since the run began",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -47,8 +47,11 @@ def train_step(
     scale = world.size / max(targets, 1)
     total = torch.zeros((), device=world.device)
     for micro in batch.micros:
-        more = micro is not batch.micros[-1]
-        with _accumulating(training.wrapped, more), autocast(training.precision, world.device):
+        partial = micro is not batch.micros[-1]
+        with (
+            _accumulating(training.wrapped, partial),
+            autocast(training.precision, world.device),
+        ):
             with record_function(f"{LABEL}forward"):
                 loss = _loss(training, micro, causal=batches.phase.objective == "clm")
             with record_function(f"{LABEL}backward"):
@@ -79,7 +82,7 @@ def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | No
     world, module = batches.world, training.wrapped
     share = max(1, batches.batch.sequences // world.size)
     size = min(batches.batch.micro or share, share, 64)
-    chunks = [range(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
+    chunks = [rows[i : i + size] for i in range(0, len(rows), size)]
     sums = torch.zeros(2, device=world.device, dtype=torch.float64)
     module.eval()
     # Every process makes the same number of forward passes, as sharded weights need.
@@ -106,13 +109,13 @@ def _loss(training: PreparedPhase, micro: Micro, *, causal: bool) -> Tensor:
 
 
 @contextmanager
-def _accumulating(module: nn.Module, more: bool) -> Iterator[None]:
+def _accumulating(module: nn.Module, partial: bool) -> Iterator[None]:
     """Leave gradients where they are until the step's last forward pass."""
     if isinstance(module, FSDPModule):
-        module.set_requires_gradient_sync(not more)
-    with (
-        module.no_sync() if more and isinstance(module, DistributedDataParallel) else nullcontext()
-    ):
+        module.set_requires_gradient_sync(not partial)
+    with ExitStack() as stack:
+        if partial and isinstance(module, DistributedDataParallel):
+            stack.enter_context(module.no_sync())
         yield
 
 

@@ -105,7 +105,7 @@ def steps_by(
         losses = []
         with attention.preferred(device), fast_products(device):
             for number in range(steps):
-                batch = batches.at(number * WINDOWS, more=number + 1 < steps)
+                batch = batches.at(number * WINDOWS, prefetch=number + 1 < steps)
                 total, _ = train_step(
                     training, batches, batch, targets=batch.targets, rate=rate, number=number
                 )
