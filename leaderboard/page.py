@@ -205,19 +205,22 @@ def say_no_runs() -> None:
         st.info("There are no runs to browse yet.")
 
 
+Choice = TypeVar("Choice", bound=str)
+
+
 def choose(
     label: str,
-    options: Sequence[str],
+    options: Sequence[Choice],
     key: str,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[Choice, str] | None = None,
     **layout: Any,
-) -> str:
+) -> Choice:
     """A select box whose choice is in the link; without it, the first option. `options` must not be
     empty.
     """
     name_of = names or {}
     _warn_of_others(key, [name_of.get(option, option) for option in options])
-    chosen: str = st.selectbox(
+    chosen: Choice = st.selectbox(
         label,
         options,
         key=key,
@@ -256,7 +259,7 @@ def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: A
     if is_new_page and remembered in options:
         st.session_state["average"] = remembered
     names = {name: AVERAGES[name] for name in options}
-    chosen: AverageName = choose("Average", options, "average", names, **layout)  # type: ignore[assignment, arg-type]
+    chosen = choose("Average", options, "average", names, **layout)
     st.session_state["last_average"] = chosen
     return chosen
 

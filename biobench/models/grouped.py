@@ -317,7 +317,8 @@ def grouped_attention(
                 q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout
             )
         blocks.append(out.reshape(-1, width))
-    packed_rows: Tensor = Gather.apply(torch.cat(blocks), groups.gather)  # type: ignore[no-untyped-call]
+    padded_rows = torch.cat(blocks)
+    packed_rows: Tensor = Gather.apply(padded_rows, groups.gather)  # type: ignore[no-untyped-call]
     return packed_rows.view(1, tokens, heads, width)
 
 

@@ -134,7 +134,8 @@ class _Work:
             logits = self.network(batch)
         if training:
             targets = torch.zeros(len(logits), dtype=torch.long, device=self.place)
-            torch.nn.functional.cross_entropy(logits, targets).backward()  # type: ignore[no-untyped-call]
+            loss = torch.nn.functional.cross_entropy(logits, targets)
+            loss.backward()  # type: ignore[no-untyped-call]
 
 
 def _micro_batches(network: Network, batch_size: int, length: int) -> list[list[Encoded]]:

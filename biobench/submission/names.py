@@ -11,8 +11,8 @@ _NAME = re.compile(rf"{_SIGN}+( {_SIGN}+)*")
 """Latin letters, which no others look like, and single blanks inside."""
 _LINK = re.compile(r"(?i)www\.")
 _MARKS = re.compile(
-    r"[\[\]]|\(\W*(verified|consistent|reproduced|re-?scored|claimed|published|official|baseline|oracle|"
-    r"submission|submitted|external|run)\b.*\)"
+    r"[\[\]]|\(\W*(verified|consistent|reproduced|re-?scored|claimed|published|official|baseline|"
+    r"oracle|submission|submitted|external|run)\b.*\)"
 )
 """What the board writes beside names: variants in brackets, and words about a row."""
 REVISION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._/-]{0,199}")
