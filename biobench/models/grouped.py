@@ -61,13 +61,14 @@ class Groups:
         """Of each group (see `visible`). added: what to add to scores, 0 or minus infinity; else
         documents that are computed in blocks have none.
         """
-        masks = []
+        masks: list[Tensor | None] = []
         for group in self.groups:
+            if not added and in_blocks(group.length, window):
+                masks.append(None)  # never made: it would be a matrix of the whole document
+                continue
             mask = visible(group, window)
             if mask is not None and added:
                 mask = torch.zeros(mask.shape).masked_fill_(~mask, float("-inf"))
-            elif in_blocks(group.length, window):
-                mask = None
             masks.append(mask)
         return masks
 

@@ -32,12 +32,7 @@ MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
 """Of an axis: one over a single value would print it with six digits."""
-_LEGEND = alt.Legend(
-    orient="top",
-    title=None,
-    labelLimit=260,
-    columns=2,
-)
+_LEGEND = alt.Legend(orient="top", title=None, labelLimit=260, columns=2)
 
 
 def cut(name: str) -> str:
@@ -62,12 +57,7 @@ def ends(row: Row) -> dict[str, float | None]:
     return points
 
 
-def mean_point(
-    by: str,
-    name: str,
-    row: Row,
-    result: str,
-) -> dict[str, Any]:
+def mean_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
     """The mean of a row with its interval, as `scores` draws it on the line `name` of `by`."""
     return {by: name, "result": result} | ends(row)
 
@@ -94,45 +84,23 @@ def _in_order(frame: pd.DataFrame, column: str) -> list[str]:
 def _names_axis(by: str, order: Iterable[str]) -> Any:
     """A line a name, all of them printed."""
     axis = alt.Axis(labelLimit=320, labelOverlap=False)
-    return alt.Y(
-        f"{by}:N",
-        sort=list(order),
-        title=None,
-        axis=axis,
-    )
+    return alt.Y(f"{by}:N", sort=list(order), title=None, axis=axis)
 
 
-def _points_axis(
-    field: str,
-    title: str,
-    *,
-    padding: float | None = None,
-) -> Any:
+def _points_axis(field: str, title: str, *, padding: float | None = None) -> Any:
     """Percent or points. padding: pixels around the values, of an axis that need not hold zero."""
-    axis = alt.X(
-        f"{field}:Q",
-        title=title,
-        axis=alt.Axis(tickCount=8, format=_SHORT),
-    )
+    axis = alt.X(f"{field}:Q", title=title, axis=alt.Axis(tickCount=8, format=_SHORT))
     if padding is None:
         return axis
     return axis.scale(zero=False, padding=padding)
 
 
-def _tooltip(
-    names: Sequence[str],
-    numbers: Sequence[str],
-    format: str = ".1f",
-) -> list[Any]:
+def _tooltip(names: Sequence[str], numbers: Sequence[str], format: str = ".1f") -> list[Any]:
     tips = [alt.Tooltip(f"{name}:N") for name in names]
     return tips + [alt.Tooltip(f"{number}:Q", format=format) for number in numbers]
 
 
-def scatter(
-    rows: Sequence[Mapping[str, Any]],
-    cost: str,
-    ink: str = INK,
-) -> Any:
+def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
     """`score` over `cost`, on a logarithmic axis that holds every dot; filled where the `model` was
     run `here`.
 
@@ -150,44 +118,19 @@ def scatter(
     else:
         scale = alt.Scale(domain=[low - 1, high * 1.1 + 1])
         middle = (low + high) / 2
-    axis = alt.Axis(
-        format="~s",
-        tickCount=5,
-        labelOverlap=True,
-    )
-    x = alt.X(
-        "cost:Q",
-        title=cost,
-        scale=scale,
-        axis=axis,
-    )
-    y = alt.Y(
-        "score:Q",
-        title="mean score",
-        axis=alt.Axis(format=_SHORT),
-    )
+    axis = alt.Axis(format="~s", tickCount=5, labelOverlap=True)
+    x = alt.X("cost:Q", title=cost, scale=scale, axis=axis)
+    y = alt.Y("score:Q", title="mean score", axis=alt.Axis(format=_SHORT))
     y = y.scale(zero=False, padding=20)
     tips = _tooltip(["model", "result"], ["score"])
     tips.append(alt.Tooltip("cost:Q", format=".3s"))
     fill = alt.condition("datum.here", alt.value(BLUE), alt.value("transparent"))
-    dots = alt.Chart(frame).mark_point(
-        size=80,
-        opacity=1,
-        color=BLUE,
-    )
+    dots = alt.Chart(frame).mark_point(size=80, opacity=1, color=BLUE)
     layers = [dots.encode(x=x, y=y, tooltip=tips, fill=fill)]
     named = _named(frame)
     is_cheap = named["cost"] <= middle
-    cheap = alt.Chart(named[is_cheap]).mark_text(
-        align="left",
-        dx=8,
-        color=ink,
-    )
-    dear = alt.Chart(named[~is_cheap]).mark_text(
-        align="right",
-        dx=-8,
-        color=ink,
-    )
+    cheap = alt.Chart(named[is_cheap]).mark_text(align="left", dx=8, color=ink)
+    dear = alt.Chart(named[~is_cheap]).mark_text(align="right", dx=-8, color=ink)
     for names in (cheap, dear):
         layers.append(names.encode(x=x, y=y, text="model:N"))
     return alt.layer(*layers).properties(height=260)
@@ -226,53 +169,22 @@ def scores(
     legend = _LEGEND if len(results) > 1 else None
     scale = alt.Scale(domain=results, range=list(COLOURS))
     colour = alt.Color("result:N", legend=legend, scale=scale)
-    shape = alt.Shape(
-        "result:N",
-        legend=legend,
-        scale=alt.Scale(domain=results),
-    )
+    shape = alt.Shape("result:N", legend=legend, scale=alt.Scale(domain=results))
     layers = []
     tips = _tooltip([by, "name"], ["score"])
     if behind:
-        dots = alt.Chart(pd.DataFrame(behind)).mark_circle(
-            size=30,
-            opacity=0.45,
-            color=ink,
-        )
+        dots = alt.Chart(pd.DataFrame(behind)).mark_circle(size=30, opacity=0.45, color=ink)
         layers.append(dots.encode(x=x, y=y, tooltip=tips))
     if baselines:
-        ticks = alt.Chart(pd.DataFrame(baselines)).mark_tick(
-            thickness=2,
-            size=20,
-            color=ink,
-        )
+        ticks = alt.Chart(pd.DataFrame(baselines)).mark_tick(thickness=2, size=20, color=ink)
         layers.append(ticks.encode(x=x, y=y, tooltip=tips))
     bounded = frame.dropna(subset=["low", "high"])
     if len(bounded):
         rules = alt.Chart(bounded).mark_rule(size=2)
-        layers.append(
-            rules.encode(
-                x="low:Q",
-                x2="high:Q",
-                y=y,
-                color=colour,
-            )
-        )
+        layers.append(rules.encode(x="low:Q", x2="high:Q", y=y, color=colour))
     tips = _tooltip([by, "result"], ["score", "low", "high"])
-    marks = alt.Chart(frame).mark_point(
-        size=75,
-        filled=True,
-        opacity=1,
-    )
-    layers.append(
-        marks.encode(
-            x=x,
-            y=y,
-            color=colour,
-            shape=shape,
-            tooltip=tips,
-        )
-    )
+    marks = alt.Chart(frame).mark_point(size=75, filled=True, opacity=1)
+    layers.append(marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips))
     return alt.layer(*layers).properties(height=alt.Step(22))
 
 
@@ -297,28 +209,14 @@ def task_scores(
         if best_baseline is not None:
             score = 100 * best_baseline.mean
             baselines.append({"model": name, "name": plain(best_baseline.model), "score": score})
-    return scores(
-        points,
-        "model",
-        behind=dots,
-        baselines=baselines,
-        ink=ink,
-    )
+    return scores(points, "model", behind=dots, baselines=baselines, ink=ink)
 
 
 def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:
     """`score` in percent over the `step` of each row, in their order, a line a `by`."""
     frame = pd.DataFrame(rows)
-    steps = alt.X(
-        "step:N",
-        sort=_in_order(frame, "step"),
-        title=None,
-    )
-    score = alt.Y(
-        "score:Q",
-        title="score, %",
-        scale=alt.Scale(zero=False, padding=10),
-    )
+    steps = alt.X("step:N", sort=_in_order(frame, "step"), title=None)
+    score = alt.Y("score:Q", title="score, %", scale=alt.Scale(zero=False, padding=10))
     scale = alt.Scale(domain=_in_order(frame, by), range=list(COLOURS))
     lines = alt.Chart(frame).mark_line(point=alt.OverlayMarkDef(size=60))
     return lines.encode(
@@ -329,12 +227,7 @@ def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:
     ).properties(height=220)
 
 
-def parts(
-    rows: Sequence[Mapping[str, Any]],
-    by: str,
-    mark: str,
-    ink: str = INK,
-) -> Any:
+def parts(rows: Sequence[Mapping[str, Any]], by: str, mark: str, ink: str = INK) -> Any:
     """A line a `by`, the one whose lowest score is best first: a `mark` each at its `score` in
     percent, joined by a rule.
     """
@@ -346,11 +239,7 @@ def parts(
     base = alt.Chart(frame).encode(y=y)
     marks = base.mark_point(size=80, filled=True, opacity=1).encode(
         x=_points_axis("score", "score, %"),
-        color=alt.Color(
-            f"{mark}:N",
-            scale=scale,
-            legend=_LEGEND,
-        ),
+        color=alt.Color(f"{mark}:N", scale=scale, legend=_LEGEND),
         shape=alt.Shape(f"{mark}:N", scale=alt.Scale(domain=names)),
         tooltip=_tooltip([by, mark], ["score"]),
     )
@@ -358,11 +247,7 @@ def parts(
     return alt.layer(rules, marks).properties(height=alt.Step(24))
 
 
-def differences(
-    rows: Sequence[Mapping[str, Any]],
-    by: str,
-    ink: str = INK,
-) -> Any:
+def differences(rows: Sequence[Mapping[str, Any]], by: str, ink: str = INK) -> Any:
     """A line a task or arm (`by`), in their order: `difference`, `low` and `high` in points (the
     ends may be None) around zero.
 
@@ -382,53 +267,21 @@ def differences(
         color=colour,
         fill=alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent")),
     )
-    lines = lines.encode(
-        x="low:Q",
-        x2="high:Q",
-        y=y,
-        color=colour,
-    )
+    lines = lines.encode(x="low:Q", x2="high:Q", y=y, color=colour)
     return alt.layer(zero.encode(x="zero:Q"), lines, dots).properties(height=alt.Step(24))
 
 
-def lengths(
-    rows: Sequence[Mapping[str, Any]],
-    unit: str,
-    ink: str = INK,
-) -> Any:
+def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any:
     """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")
     measured = sorted(set(frame["length"]))
-    axis = alt.Axis(
-        format="d",
-        values=measured,
-        labelOverlap=True,
-    )
-    x = alt.X(
-        "length:Q",
-        title=unit,
-        scale=alt.Scale(type="log", base=2, nice=False),
-        axis=axis,
-    )
+    axis = alt.Axis(format="d", values=measured, labelOverlap=True)
+    x = alt.X("length:Q", title=unit, scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
     scale = alt.Scale(domain=[40, 100], clamp=True)
-    y = alt.Y(
-        "score:Q",
-        title="accuracy, %",
-        scale=scale,
-    )
-    colour = alt.Color(
-        "model:N",
-        sort=models,
-        title=None,
-        scale=alt.Scale(range=list(COLOURS)),
-    )
-    colour = colour.legend(
-        orient="top",
-        columns=1,
-        labelLimit=320,
-        rowPadding=0,
-    )
+    y = alt.Y("score:Q", title="accuracy, %", scale=scale)
+    colour = alt.Color("model:N", sort=models, title=None, scale=alt.Scale(range=list(COLOURS)))
+    colour = colour.legend(orient="top", columns=1, labelLimit=320, rowPadding=0)
     chance = pd.DataFrame({"score": [50], "text": ["chance"], "length": [measured[0]]})
     base = alt.Chart(chance).encode(y=y)
     name = base.mark_text(align="left", dy=9, color=ink).encode(x=x, text="text:N")
@@ -442,12 +295,7 @@ def lengths(
     return alt.layer(rule, name, curve.mark_line(), read, beyond).properties(height=height)
 
 
-def over_tokens(
-    runs: Sequence[TrainingRun],
-    field: str,
-    title: str,
-    format: str,
-) -> Any:
+def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str) -> Any:
     """`field` over tokens, one colour a run: lines of training, dots of the evaluations. None where
     no point has it.
     """
@@ -461,26 +309,14 @@ def over_tokens(
         return None
     names = [run.name for run in runs]
     scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    y = alt.Y(
-        f"{field}:Q",
-        title=title,
-        axis=alt.Axis(format=format),
-    )
+    y = alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format=format))
     base = alt.Chart(frame).encode(
-        x=alt.X(
-            "tokens:Q",
-            title="input tokens",
-            axis=alt.Axis(format="~s"),
-        ),
+        x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
         y=y.scale(zero=False),
         color=alt.Color("run:N", scale=scale, legend=_LEGEND),
         tooltip=[*_tooltip(["run", "phase"], ["tokens"], format=","), f"{field}:Q"],
     )
     lines = base.mark_line().transform_filter("datum.event == 'train'")
-    dots = base.mark_point(
-        size=55,
-        filled=True,
-        shape="diamond",
-    )
+    dots = base.mark_point(size=55, filled=True, shape="diamond")
     dots = dots.transform_filter("datum.event == 'evaluation'")
     return alt.layer(lines, dots).properties(height=260)

@@ -284,9 +284,7 @@ def _source_of(brief: Brief, source: Source) -> Source:
 
 
 def _variant(
-    brief: Brief,
-    shipped: str | None,
-    hashes: Mapping[tuple[str, ...], set[str]],
+    brief: Brief, shipped: str | None, hashes: Mapping[tuple[str, ...], set[str]]
 ) -> Variant:
     """What sets a run apart. shipped: hash of the shipped spec; hashes: all weights of the model,
     data and specs of the task.
@@ -364,10 +362,7 @@ def _set_apart(group: RunGroup, *departures: tuple[str, str]) -> RunGroup:
     return replace(group, departures=Variant((*group.departures.departures, *departures)))
 
 
-def _differences(
-    brief: Brief,
-    namesakes: Sequence[Brief],
-) -> Iterator[tuple[str, str]]:
+def _differences(brief: Brief, namesakes: Sequence[Brief]) -> Iterator[tuple[str, str]]:
     """The hashes in which runs of one name differ; the key of a ready-made model stands for which
     of its labels are used.
     """

@@ -152,7 +152,11 @@ class StudyOutcome:
 
     def differences(self, pairs: RunPairs) -> list[float]:
         """Arm minus reference, one a pretraining seed."""
-        return [self.mean(run) - self.mean(reference) for run, reference in pairs]
+        differences = []
+        for run, reference in pairs:
+            by_task = [self.scores[run][t] - self.scores[reference][t] for t in self.tasks]
+            differences.append(float(self.weights @ by_task))
+        return differences
 
     def answer(self, pairs: RunPairs) -> Answer | None:
         """The mean difference over pretraining seeds, which pair: the arms of one seed see the

@@ -220,6 +220,7 @@ def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(
     run = object.__new__(loop.Run)
     run.device, run.budget, run.backoffs = torch.device("cuda"), 100, []
     run.network = torch.nn.Linear(1, 1)
+    run.network.encoder = SimpleNamespace()
     run.prepared = SimpleNamespace(train=SimpleNamespace(lengths=[30, 40]))
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: "its state")
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: done.append(state))

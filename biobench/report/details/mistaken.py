@@ -188,10 +188,7 @@ def _top_answers(
     return single_gold, top
 
 
-def judged_on(
-    judged: Sequence[JudgedDocument],
-    part: Part,
-) -> list[JudgedDocument]:
+def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocument]:
     """What was judged of a part of the gold; documents of which nothing is left go."""
     document_of = {document.id: document for document in part.documents}
     of_part = []
@@ -240,20 +237,11 @@ def selected(
     return [judged for judged in mistakes.judged if _marks(judged, kinds, label)]
 
 
-def _marks(
-    judged: JudgedDocument,
-    kinds: Sequence[Kind],
-    label: str | None,
-) -> list[Mark]:
+def _marks(judged: JudgedDocument, kinds: Sequence[Kind], label: str | None) -> list[Mark]:
     return [mark for mark in judged.marks if mark.kind in kinds and label in (None, mark.label)]
 
 
-def as_text(
-    mistakes: Mistakes,
-    kinds: Sequence[Kind],
-    label: str | None,
-    limit: int,
-) -> str:
+def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
     """Counts, the confusion table of single labels, and the first `limit` documents with their
     mistakes in context.
     """
@@ -348,10 +336,7 @@ def _tables(mistakes: Mistakes) -> list[Table]:
     return tables
 
 
-def _count_rows(
-    counts: Mapping[str, Counter[T]],
-    columns: Sequence[T],
-) -> list[list[str]]:
+def _count_rows(counts: Mapping[str, Counter[T]], columns: Sequence[T]) -> list[list[str]]:
     rows = []
     for label, counted in counts.items():
         rows.append([plain(label), *(str(counted[column]) for column in columns)])
@@ -367,11 +352,7 @@ def _leak_table(found: Leaks) -> Table:
     return "Leaks", ["type", "identifiers", "leaked"], rows
 
 
-def as_data(
-    mistakes: Mistakes,
-    kinds: Sequence[Kind],
-    label: str | None,
-) -> list[dict[str, Any]]:
+def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:
     """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the
     mention.
     """
@@ -402,11 +383,7 @@ def _side(side: str, span: Span | None, text: str) -> dict[str, Any]:
     }
 
 
-def as_page(
-    mistakes: Mistakes,
-    kinds: Sequence[Kind],
-    label: str | None,
-) -> str:
+def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str:
     """One HTML file without script: the counts, the confusion table and every chosen document, all
     escaped.
     """
