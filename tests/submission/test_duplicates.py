@@ -65,6 +65,17 @@ def test_another_models_predictions_under_a_new_name(tmp_path, seeds, place):
     assert all(check.what.startswith("has the predictions of org/theirs, seed") for check in found)
 
 
+def test_another_models_predictions_under_its_own_name(tmp_path):
+    """Other weights are another model, whatever it is called."""
+    copied = honest_run(tmp_path / "board", weights="7" * 64)
+    gold, predictions = Store(tmp_path / "board").load_predictions(copied)
+    save_rekeyed(tmp_path / "mine", copied, predictions, gold, hash="8" * 64)
+    verification = checked(tmp_path / "mine", against=tmp_path / "board")
+    (found,) = (check for check in verification.checks if check.code == "P02")
+    assert found.grade == "error"
+    assert found.what == "has the predictions of org/tiny, seed 42, in the results"
+
+
 def test_one_run_under_two_seeds(tmp_path):
     run = honest_run(tmp_path / "mine")
     predictions = Store(tmp_path / "mine").load_predictions(run)[1]
