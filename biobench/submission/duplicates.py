@@ -101,9 +101,10 @@ def _copied(run: StoredRun, original: StoredRun) -> Check | None:
     if has_its_weights and brief.model != theirs.model:
         message = f"has the weights, under another name, of {named}"
         return Check("P02", "person", run.where, message)
-    # the run itself may be sent again, or in another precision; others, runs of other weights by
-    # the same name too, are read where they may be the same
-    is_itself = has_its_weights and brief.seed == theirs.seed
+    # the run itself may be sent again, in another precision or, where nothing is trained, under
+    # another seed; others, also those of other weights by its name, are read where they may be the
+    # same
+    is_itself = has_its_weights and (brief.seed == theirs.seed or not traits_of(brief.type).trains)
     if not is_itself and _have_same_score(brief, theirs) and run.digest == original.digest != "":
         return error("P02", run.where, f"has the predictions of {named}")
     return None
