@@ -211,6 +211,13 @@ def test_two_corpora_that_differ_leave_other_tasks_without_an_interval(tmp_path:
     assert held.verdict[0].endswith("Not shown for other tasks like these: too few corpora.")
 
 
+@pytest.mark.parametrize("name", ["", "unsen"])
+def test_a_slice_that_does_not_exist_is_refused(tmp_path: Path, name: str) -> None:
+    save_models(tmp_path, "gad", a=0.9, b=0.4)
+    with pytest.raises(UsageError, match=f"there is no slice '{name}'"):
+        compare("a", "b", results_dir=tmp_path, slice=name)
+
+
 def test_three_documents_show_nothing(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         save_errors(tmp_path, "right", "gad", seed, range(0), 3)
