@@ -185,8 +185,9 @@ def _choose_views(loaded: Results, available: Sequence[str]) -> tuple[str, ...]:
     options |= {title_of(view): (view,) for view in available}
     opening = 0
     ran_views = {view_of(loaded.infos[group.task]) for group in loaded.groups}
-    if ran_views and all(view.startswith("other ") for view in ran_views):
-        opening = list(options).index(title_of(min(ran_views)))
+    with_scores = sorted(ran_views.intersection(available))
+    if with_scores and all(view.startswith("other ") for view in ran_views):
+        opening = list(options).index(title_of(with_scores[0]))
     chosen = st.radio(
         "Suite",
         list(options),

@@ -145,10 +145,11 @@ def read_grids(groups: Sequence[RunGroup]) -> list[NeedleGrid]:
     """The grids; one that cannot be read says why and leaves the others."""
     grids = []
     for group in groups:
-        # changes when a run is made again or scored again
+        # changes when a run is made again or scored again; a submitted one may be a run here too
         state = [(brief.key, brief.started, brief.scores) for brief in group.briefs]
+        asked = ("needle", str(group.store.root), group.task, repr(state))
         try:
-            grids.append(page.made_once(partial(grid_of, group), "needle", group.task, repr(state)))
+            grids.append(page.made_once(partial(grid_of, group), *asked))
         except BioBenchError as error:
             st.warning(f"{text(group.model)}: {text(error.what)}; {text(error.hint)}")
     return grids

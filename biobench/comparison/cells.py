@@ -163,10 +163,10 @@ def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:
 
     Raises UsageError where they share none.
     """
-    splits = [set(cell.seeds) for cell in cells if cell.group is not None and cell.group.folds]
-    if not splits:
+    groups = [cell.group for cell in cells if cell.group is not None]
+    if not any(group.folds for group in groups):
         return list(cells)
-    shared = sorted(set.intersection(*splits))
+    shared = sorted(set.intersection(*(set(group.seeds) for group in groups)))
     if not shared:
         raise UsageError(
             "the models have no split in common",

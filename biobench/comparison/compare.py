@@ -111,7 +111,7 @@ def compare(
         rope=rope,
         alpha=alpha,
         pooled=pooled,
-        slice=slice or "",
+        slice=slice,
     )
     if plan is not None:
         question = question.declared_by(load_plan(plan))
@@ -128,7 +128,7 @@ def answered(
     ledgers: Mapping[str, str | Path],
 ) -> Comparison:
     """The comparison that the question asks of these results; see `compare`."""
-    if question.slice:
+    if question.slice is not None:
         results = sliced(results, question.slice)
     own_specs = question.own_specs()
     entrants = find_entrants(question.models, results)
@@ -166,7 +166,7 @@ def answered(
         notes=tuple(dict.fromkeys(notes)),
         findings=results.findings,
         plan="" if question.plan is None else question.plan.hash,
-        slice=question.slice,
+        slice=question.slice or "",
     )
 
 
@@ -181,7 +181,7 @@ class Question:
     rope: float
     alpha: float
     pooled: bool
-    slice: str = ""
+    slice: str | None = None
     plan: DeclaredPlan | None = None
 
     def declared_by(self, plan: DeclaredPlan) -> Question:

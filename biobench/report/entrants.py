@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,13 +63,15 @@ def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     without its revision), the folder that was run, or a published model. Raises UsageError.
     """
     entrants: list[Entrant] = []
-    times: Counter[str] = Counter()
+    used: set[str] = set()
     for name in names:
         entrant = _find(name, results)
-        times[entrant.label] += 1
-        if times[entrant.label] > 1:
-            entrant = replace(entrant, label=f"{entrant.label} #{times[entrant.label]}")
-        entrants.append(entrant)
+        label, times = entrant.label, 1
+        while label in used:
+            times += 1
+            label = f"{entrant.label} #{times}"
+        used.add(label)
+        entrants.append(replace(entrant, label=label))
     return entrants
 
 

@@ -83,7 +83,9 @@ def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> lis
     checks = []
     for number, run in enumerate(runs):
         findings = (_copied(run, original) for original in (*runs[:number], *earlier))
-        checks += list(filter(None, findings))[:1]
+        found = next(filter(None, findings), None)
+        if found is not None:
+            checks.append(found)
     return checks
 
 
@@ -95,12 +97,14 @@ def _copied(run: StoredRun, original: StoredRun) -> Check | None:
     named = f"seed {theirs.seed}"
     if original.place:
         named = f"{theirs.model[:80]}, {named}, in {original.place}"
-    if brief.weights == theirs.weights and brief.model != theirs.model:
+    has_its_weights = brief.weights == theirs.weights
+    if has_its_weights and brief.model != theirs.model:
         message = f"has the weights, under another name, of {named}"
         return Check("P02", "person", run.where, message)
-    # the run itself may be sent again, or in another precision; others are read where they may be
-    # the same
-    is_itself = (brief.model, brief.seed) == (theirs.model, theirs.seed)
+    # the run itself may be sent again, in another precision or, where nothing is trained, under
+    # another seed; others, also those of other weights by its name, are read where they may be the
+    # same
+    is_itself = has_its_weights and (brief.seed == theirs.seed or not traits_of(brief.type).trains)
     if not is_itself and _have_same_score(brief, theirs) and run.digest == original.digest != "":
         return error("P02", run.where, f"has the predictions of {named}")
     return None

@@ -111,8 +111,8 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     if all(reasons):
         raise UsageError(
             f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}",
-            hint="submit a model that is fine-tuned here, in full: run it without --track ready, "
-            "--no-test, --limit and --set",
+            hint="submit models that are trained here: run it without --track ready, --limit or "
+            "--no-test; --track tuned or frozen, --protocol small and adapters are allowed",
         )
     allowed = [group for group, reason in zip(named, reasons, strict=True) if not reason]
     lines = sorted({plain(line_name(group.model, group.variant)) for group in allowed})

@@ -12,6 +12,7 @@ from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.overlap import overlap
+from biobench.errors import UsageError
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
@@ -91,13 +92,25 @@ def _excludes(run: TrainingText, task: TaskData) -> bool:
 
 
 def _training_texts(corpus: Path) -> Iterator[str]:
-    """The texts of a file or folder, as pretraining reads them (field or column `text`)."""
+    """The texts of a file or folder, as pretraining reads them (field or column `text`).
+
+    Raises UsageError where there is none: nothing would be found in it.
+    """
     check_ours("trainer")
     from trainer.corpus.sources import texts
     from trainer.recipe.corpus import CorpusSource
 
     path = corpus.resolve()
-    return texts(CorpusSource(id="corpus", path=path.name), path.parent)
+    is_empty = True
+    if path.exists():
+        for text in texts(CorpusSource(id="corpus", path=path.name), path.parent):
+            is_empty = False
+            yield text
+    if is_empty:
+        raise UsageError(
+            f"'{corpus}' holds no text",
+            hint="give the training text: a file or a folder, or the folder of a pretraining run",
+        )
 
 
 def _read_again(corpus: Path, data_dir: str | None) -> TrainingText | None:

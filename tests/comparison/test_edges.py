@@ -157,6 +157,21 @@ def test_a_printed_leader_below_the_baseline_leads_nobody(tmp_path: Path) -> Non
     assert held.pairs[0].verdict.here == "not shown"
 
 
+def test_predictions_made_elsewhere_are_of_no_split(tmp_path: Path) -> None:
+    save_folds(tmp_path, "run", 3)
+    save(tmp_path, "elsewhere", "gad", 0, 0.6, count=100, origin="outside")
+    for names in (("run", "elsewhere"), ("elsewhere", "run")):
+        with pytest.raises(UsageError, match="no split in common"):
+            compare(*names, results_dir=tmp_path)
+
+
+def test_a_name_that_another_one_gets_for_being_named_twice_stays_a_model(tmp_path: Path) -> None:
+    save_models(tmp_path, "gad", **{"m": 0.9, "m #2": 0.3})
+    held = compare("m", "m", "m #2", results_dir=tmp_path)
+    assert held.models == ("m", "m #2", "m #2 #2")
+    assert [pair.difference > 0.1 for pair in held.pairs] == [False, True, True]
+
+
 def test_a_printed_spread_that_reaches_the_baseline_is_not_above_guessing(tmp_path: Path) -> None:
     play(tmp_path, "gad", 0.79)
     publish(tmp_path, P="80.0,3,2.0", Q="80.0,3,0.2", R="70.0,3,0.2")
@@ -194,6 +209,13 @@ def test_two_corpora_that_differ_leave_other_tasks_without_an_interval(tmp_path:
     save_models(tmp_path, "hoc", a=0.9, b=0.7)
     held = both_orders(tmp_path, "a", "b")
     assert held.verdict[0].endswith("Not shown for other tasks like these: too few corpora.")
+
+
+@pytest.mark.parametrize("name", ["", "unsen"])
+def test_a_slice_that_does_not_exist_is_refused(tmp_path: Path, name: str) -> None:
+    save_models(tmp_path, "gad", a=0.9, b=0.4)
+    with pytest.raises(UsageError, match=f"there is no slice '{name}'"):
+        compare("a", "b", results_dir=tmp_path, slice=name)
 
 
 def test_three_documents_show_nothing(tmp_path: Path) -> None:

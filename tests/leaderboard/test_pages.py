@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import zipfile
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,14 +17,18 @@ from biobench.report.curve import answer, curves_of
 from biobench.report.details.needle import map_html, needle_grids
 from biobench.report.frame import build
 from biobench.report.results import load
+from biobench.report.tasks import shipped
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from leaderboard import page
+from leaderboard.board import _choose_views
+from leaderboard.launch import RESULTS_VARIABLE
+from leaderboard.needle import read_grids
 from leaderboard.submit import checked
 from tests.helpers.app_make import PATHS, board, board_texts, bodies, open_app, texts
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
-from tests.helpers.view_make import save_pretraining
+from tests.helpers.view_make import save_needle, save_pretraining
 from tests.leaderboard.conftest import HOSTILE
 from tests.report.test_curve import FIRST, SECOND, TASK, save_curve
 
@@ -308,3 +315,23 @@ def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
     assert uploaded.state == "verified"
     assert uploaded.checks == examine(pack).checks
     assert {c.code for c in checked(io.BytesIO(b"not a zip")).checks} == {"L06"}
+
+
+def test_a_submitted_needle_run_is_no_other_row_of_the_run_here(tmp_path, monkeypatch):
+    """The copy has the key, the start and the scores of the original."""
+    save_needle(tmp_path, "org/one", 1024, 0.9)
+    shutil.copytree(tmp_path / "runs", tmp_path / "submitted" / "one" / "runs")
+    monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path))
+    grids = read_grids(load(tmp_path).groups)
+    assert [grid.source for grid in grids] == ["run", "submitted"]
+
+
+def test_a_view_whose_runs_have_no_score_is_not_opened(monkeypatch):
+    """It is none of the views that can be chosen."""
+    monkeypatch.setattr(
+        "leaderboard.board.st.radio", lambda _, options, opening, **layout: options[opening]
+    )
+    infos = {"gad": replace(shipped()["gad"], in_suite=False)}
+    loaded = SimpleNamespace(groups=[SimpleNamespace(task="gad")], infos=infos)
+    assert _choose_views(loaded, ["fr", "en"]) == ("fr", "en")
+    assert _choose_views(loaded, ["fr", "en", "other en"]) == ("other en",)

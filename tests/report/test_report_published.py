@@ -86,20 +86,33 @@ def test_deviations_from_the_compared_protocol_are_noted_below_published_rows(tm
 
 
 HEADER = "model,size,objective,language,task,value_percent,average_claimed,average_likely,seeds\n"
+SPREAD = HEADER.replace("seeds", "seeds,sd_percent")
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("m,base,mlm,fr,fracco_30,101,macro_f1,micro_f1,9", "paper.csv:2: value_percent '101': "),
-        ("m,base,mlm,fr,fracco_30,x,macro_f1,micro_f1,9", "value_percent 'x'"),
-        ("m,base,mlm,fr,fracco_30,nan,macro_f1,micro_f1,9", "value_percent 'nan'"),
-        ("m,base,mlm,fr,fracco_30,50,macro,micro_f1,9", "average_claimed 'macro'"),
-        ("m,base,mlm,fr,elsewhere,50,macro_f1,micro_f1,9", "no reading or caption"),
-        ("m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,0", "seeds '0'"),
-        ("m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1", "seeds 'missing'"),
-        ("m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,9,9", "unknown key 'more'"),
-        ("m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,9\n" * 2, "paper.csv:3: m has two values"),
+        ("", "paper.csv:1: has other columns"),
+        (HEADER.replace("seeds", "runs"), "paper.csv:1: has other columns"),
+        (
+            f"{SPREAD}m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,,0.5",
+            "paper.csv:2: sd_percent 0.5 of unknown seeds is no spread",
+        ),
+        (
+            f"{HEADER}m,base,mlm,fr,fracco_30,101,macro_f1,micro_f1,9",
+            "paper.csv:2: value_percent '101': ",
+        ),
+        (f"{HEADER}m,base,mlm,fr,fracco_30,x,macro_f1,micro_f1,9", "value_percent 'x'"),
+        (f"{HEADER}m,base,mlm,fr,fracco_30,nan,macro_f1,micro_f1,9", "value_percent 'nan'"),
+        (f"{HEADER}m,base,mlm,fr,fracco_30,50,macro,micro_f1,9", "average_claimed 'macro'"),
+        (f"{HEADER}m,base,mlm,fr,elsewhere,50,macro_f1,micro_f1,9", "no reading or caption"),
+        (f"{HEADER}m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,0", "seeds '0'"),
+        (f"{HEADER}m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1", "seeds 'missing'"),
+        (f"{HEADER}m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,9,9", "unknown key 'more'"),
+        (
+            HEADER + "m,base,mlm,fr,fracco_30,50,macro_f1,micro_f1,9\n" * 2,
+            "paper.csv:3: m has two values",
+        ),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, rows, said):
@@ -107,7 +120,7 @@ def test_damage_is_refused_with_its_line(tmp_path, rows, said):
         (published_folder() / "clm_detour.yaml").read_text().replace("clm_detour.csv", "paper.csv")
     )
     (tmp_path / "paper.yaml").write_text(header)
-    (tmp_path / "paper.csv").write_text(HEADER + rows)
+    (tmp_path / "paper.csv").write_text(rows)
     with pytest.raises(SpecError) as caught:
         load_published(tmp_path)
     assert said in str(caught.value)
@@ -234,12 +247,17 @@ def test_a_results_folder_brings_experiments_with_their_cells_as_printed(tmp_pat
     assert [one.cells(line) for line in one.lines] == [["71.2", "0.50"], ["60.0", "–"]]
     assert one.headings == ["score, %", "p, probability"]
     assert experiments_for(tmp_path)[-1].below(one) == ["Two models, one seed.", "Here: a run."]
+    # its name in earlier versions
+    add_experiment(tmp_path, EXPERIMENT.replace("counterpart", "beside"))
+    assert experiments_for(tmp_path)[-1].experiments == [one]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("[71.25, 0.5]", "[71.25]", "'A' of 'one' has 1 values for 2 columns"),
+        ("71.25", "171.25", "171.25 of 'A' is not a percent"),
+        ("0.5]", "1.5]", "1.5 of 'A' is not a probability"),
         ("    counterpart: {what: a run}\n", "", "counterpart"),
         ("id: mine", "id: clm_detour", "the id 'clm_detour' is that of"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from biobench.schema.document import Prediction
 from biobench.store import Store
-from biobench.submission.duplicates import digest_of
+from biobench.submission.duplicates import StoredRun, check_copies, digest_of
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from tests.helpers.submission_make import TASK, checked, honest_run, save_rekeyed
@@ -65,12 +65,32 @@ def test_another_models_predictions_under_a_new_name(tmp_path, seeds, place):
     assert all(check.what.startswith("has the predictions of org/theirs, seed") for check in found)
 
 
+def test_another_models_predictions_under_its_own_name(tmp_path):
+    """Other weights are another model, whatever it is called."""
+    copied = honest_run(tmp_path / "board", weights="7" * 64)
+    gold, predictions = Store(tmp_path / "board").load_predictions(copied)
+    save_rekeyed(tmp_path / "mine", copied, predictions, gold, hash="8" * 64)
+    verification = checked(tmp_path / "mine", against=tmp_path / "board")
+    (found,) = (check for check in verification.checks if check.code == "P02")
+    assert found.grade == "error"
+    assert found.what == "has the predictions of org/tiny, seed 42, in the results"
+
+
 def test_one_run_under_two_seeds(tmp_path):
     run = honest_run(tmp_path / "mine")
     predictions = Store(tmp_path / "mine").load_predictions(run)[1]
     save_rekeyed(tmp_path / "mine", run, predictions, seed=43)
     found = [check.what for check in checked(tmp_path / "mine").checks if check.code == "P02"]
     assert found == ["has the predictions of seed 42"]
+
+
+@pytest.mark.parametrize(("kind", "copies"), [("single_label", 1), ("synonyms", 0)])
+def test_where_nothing_is_trained_all_seeds_say_the_same(tmp_path, kind, copies):
+    run = honest_run(tmp_path)
+    save_rekeyed(tmp_path, run, Store(tmp_path).load_predictions(run)[1], seed=43)
+    store = Store(tmp_path)
+    runs = [StoredRun(brief._replace(type=kind), store) for brief in store.briefs()[0]]
+    assert len(check_copies(runs, [])) == copies
 
 
 def test_a_checkpoint_under_a_new_name_is_seen_by_its_weights(tmp_path):

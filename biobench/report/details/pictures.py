@@ -42,7 +42,7 @@ def pictures(report: Report, sheet: Sheet) -> str:
     opened = " open" if len(tasks) == 1 else ""
     summary = f"<summary>{words(sheet.title, for_html)}: charts by task</summary>\n"
     how_to_read = f"<p>{charts.TASK_SCORES}</p>\n"
-    by_task = f"<details{opened}>{summary}{how_to_read}{''.join(figures)}</details>\n"
+    by_task = f"<details{opened}>{summary}{how_to_read}{figures}</details>\n"
     return _cost_figure(report, sheet) + by_task
 
 

@@ -144,14 +144,12 @@ class TrainingRun:
     (yet).
 
     model_hash: of the exported encoder, as benchmark records name it; None where no ledger tells.
-    skipped: how many points of training stand between two that are kept, 0 where all are.
     """
 
     name: str
     points: tuple[Point, ...]
     ledger: Path | None
     model_hash: str | None
-    skipped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +242,6 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
     names.
     """
     drawn: list[Point] = []
-    step = 1
     for event in ("evaluation", "train"):
         of_event = [point for point in points if point.event == event]
         step = math.ceil(len(of_event) / MOST_POINTS) or 1
@@ -257,7 +254,7 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
             with suppress(OSError, ValueError, RecursionError, AttributeError):
                 model_hash = json.loads(path.read_bytes()).get("model_hash")
     drawn.sort(key=lambda point: (point.tokens, point.event))
-    return TrainingRun(name, tuple(drawn), ledger, model_hash, skipped=step - 1)
+    return TrainingRun(name, tuple(drawn), ledger, model_hash)
 
 
 def _reason(error: Exception) -> str:

@@ -16,6 +16,9 @@ Unit = Literal[
     "percent", "points", "probability", "ratio", "examples", "steps", "models", "million parameters"
 ]
 
+HIGHEST = {"percent": 100.0, "probability": 1.0}
+"""Unit -> its largest value; the smallest is 0. The others have no bounds."""
+
 
 class Column(Strict):
     """A column of an experiment's table."""
@@ -43,6 +46,7 @@ class Counterpart(Strict):
 class Experiment(Strict):
     """One published table or figure. Scores are in the unit of their column, as printed."""
 
+    RENAMED = {"beside": "counterpart"}
     id: str
     title: str
     suite: Literal["fr", "en", "needle"] | None = None
@@ -63,6 +67,13 @@ class Experiment(Strict):
                     f"{len(self.columns)} columns",
                     "one value a column, null where none is printed",
                 )
+            for column, value in zip(self.columns, line.values, strict=True):
+                highest = HIGHEST.get(column.unit)
+                if value is not None and highest is not None and not 0 <= value <= highest:
+                    raise fail(
+                        f"{value} of '{line.name}' is not a {column.unit}",
+                        f"a number from 0 to {highest:g}",
+                    )
         return self
 
     def cells(self, line: ConditionLine) -> list[str]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from biobench.errors import SpecError
 from biobench.kinds import metric_names
@@ -67,6 +67,15 @@ class _Line(Strict):
     """Empty where the publication does not say."""
     sd_percent: float | None = Field(default=None, ge=0)
     """The printed standard deviation over the seeds; the column may be missing."""
+
+    @model_validator(mode="after")
+    def _spread_is_over_seeds(self) -> _Line:
+        if self.sd_percent is not None and self.seeds is None:
+            raise fail(
+                f"sd_percent {self.sd_percent:g} of unknown seeds is no spread",
+                "give the seeds that it is over, or no spread",
+            )
+        return self
 
 
 class PublishedHeader(Paper):
@@ -244,6 +253,10 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         restkey="more",
         restval="missing",
     )
+    *columns, spread = _Line.model_fields
+    if reader.fieldnames not in (columns, [*columns, spread]):
+        hint = f"expected: {','.join(columns)}, and {spread} where the paper prints it"
+        raise SpecError("has other columns", hint=hint, file=path, line=1)
     seen: set[tuple[str, str, str]] = set()
     for row in reader:
         if row.get("task", "").startswith("avg_"):
@@ -258,7 +271,7 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
             problem = str(error)
             if isinstance(error, ValidationError):
                 fault = error.errors()[0]
-                problem = fault["msg"]
+                problem = fault["msg"].removeprefix("Value error, ")
                 for column in fault["loc"]:
                     problem = f"{column} '{row.get(str(column))}': {problem}"
             raise SpecError(
