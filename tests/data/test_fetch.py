@@ -132,6 +132,13 @@ def test_wrong_hash_missing_file_and_missing_member(server, task_at, tmp_path):
     )
     with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
         fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
+    empty = server.put("e.zip", zipped({}))
+    refused(
+        task_at(f'{{url: "{empty}", unpack: zip}}'),
+        data,
+        "the archive holds no file",
+        DataFormatError,
+    )
 
 
 @pytest.mark.parametrize("place", ["all.txt", "gone.txt"])
