@@ -12,6 +12,7 @@ from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.overlap import overlap
+from biobench.errors import DataUnavailableError, UsageError
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
@@ -91,13 +92,21 @@ def _excludes(run: TrainingText, task: TaskData) -> bool:
 
 
 def _training_texts(corpus: Path) -> Iterator[str]:
-    """The texts of a file or folder, as pretraining reads them (field or column `text`)."""
+    """The texts of a file or folder, as pretraining reads them (field or column `text`). Raises
+    UsageError where there are none.
+    """
     check_ours("trainer")
-    from trainer.corpus.sources import texts
+    from trainer.corpus.sources import files_of, texts
     from trainer.recipe.corpus import CorpusSource
 
     path = corpus.resolve()
-    return texts(CorpusSource(id="corpus", path=path.name), path.parent)
+    source = CorpusSource(id="corpus", path=path.name)
+    try:
+        files_of(source, path.parent)
+    except DataUnavailableError:
+        hint = "give text, JSON lines or tables (field or column `text`), their folder, or a run"
+        raise UsageError(f"there is no training text at '{corpus}'", hint=hint) from None
+    return texts(source, path.parent)
 
 
 def _read_again(corpus: Path, data_dir: str | None) -> TrainingText | None:

@@ -278,7 +278,7 @@ class _OpenFile:
     def _no_text(self, names: Sequence[str]) -> DataFormatError:
         return DataFormatError(
             f"no text under '{self.field}' (it has: {ascii(', '.join(names))[1:-1]})",
-            hint="set the source's `field`",
+            hint=f"call it '{self.field}', or set the source's `field` in a recipe",
             file=self.file,
             line=self.line or None,
         )
