@@ -174,7 +174,9 @@ def _check_filled(task: LoadedTask, location: LocatedFiles, documents: SplitDocu
             files = location.files.get(name) or location.files.get("all")
             message = f"task {task.id}: split '{name}' is empty"
             hint = "check the file and `files`, or set `splits`"
-            raise DataFormatError(message, hint=hint, file=files[0] if files else None)
+            if not files:
+                raise DataFormatError(message, hint=hint)
+            raise DataFormatError(message, hint=hint, file=files[0], line=1)
     if not any(document.spans or document.labels for document in documents["test"]):
         gold = "mention" if task.spec.is_ner else "label"
         origin = documents["test"][0].origin
