@@ -164,14 +164,13 @@ def _guard(corpus: LedgerCorpus) -> str:
     """What was excluded from the training text, what that took from it, and which tasks were not
     guarded.
     """
-    text = (
-        f"Benchmark documents to exclude: {corpus.excluded_documents:,}; documents removed for "
-        f"it: {corpus.removed_documents or 0:,}."
-    )
+    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}"
+    if corpus.removed_documents is not None:
+        text += f"; documents removed for it: {corpus.removed_documents:,}"
     if not corpus.unguarded:
-        return text
+        return f"{text}."
     return (
-        f"{text}\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their "
+        f"{text}.\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their "
         f"documents were not available: {', '.join(corpus.unguarded)}. Their text may be in the "
         f"corpus."
     )

@@ -121,7 +121,7 @@ def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) ->
     except SpecError:
         return error
     hint = error.hint
-    for override in overrides:
+    for override in reversed(overrides):
         meant = _nested(override.partition("=")[0].strip())
         if meant is not None:
             hint = f"did you mean '{meant}'?"

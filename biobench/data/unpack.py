@@ -98,11 +98,13 @@ def _wanted(archive: Iterator[_Member], subfolder: str, asked: set[str]) -> Iter
 def _check_complete(written: list[str], asked: set[str], subfolder: str) -> None:
     """Refuse an archive without one of the members, or with nothing below the subfolder."""
     lacking = sorted(asked - set(written))
-    if not written:
+    if subfolder and not written:
         lacking.append(subfolder)
     if lacking:
         message = f"'{lacking[0]}' is not in the archive"
         raise DataFormatError(message, hint="check `subfolder` and `members`")
+    if not written:
+        raise DataFormatError("the archive holds no file", hint="check `url`, or fetch it again")
 
 
 def _is_damage(error: BaseException) -> bool:

@@ -53,8 +53,8 @@ def verify(task: LoadedTask, data_dir: DataRoot) -> DataReport:
     Findings, none of which makes the data unclean: `duplicates.A-B` (texts of A that stand in B,
     white space and case aside), `near.A-B` (words overlap by a Jaccard similarity of 0.8; verbatim
     ones included), `groups.A-B` (groups in both), `twice.A` (texts that repeat inside a split),
-    `unsupported.test` (labels without a test document), `unsupported.train` (labels with a test
-    document and none to learn from), `dropped.A` (mentions that the decoding of tags drops),
+    `empty.A`, `unsupported.test` (labels without a test document), `unsupported.train` (labels with
+    a test document and none to learn from), `dropped.A` (mentions that the decoding of tags drops),
     `edges` (mentions that begin or end inside a word or with a blank), `alike` (labels that look
     alike), `quotes` (quoted fields over several lines). Raises DataUnavailableError and
     DataFormatError as loading does.

@@ -269,7 +269,7 @@ def _library_words(detail: Any) -> tuple[str, str]:
         expected = detail["ctx"]["expected"].replace(" or ", ", ").split(",")
         hint = suggest(str(detail["input"]), [name.strip(" '") for name in expected])
     message = detail["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-    message = message.replace("valid tuple", "valid list")
+    message = message.replace("valid tuple", "valid list").replace("Tuple should", "List should")
     message = message.replace("valid dictionary", "valid mapping")
     return message[0].lower() + message[1:], hint
 
@@ -305,7 +305,7 @@ def _misfit(branch: list[Any]) -> tuple[int, int]:
     if len(branch) == 1 and branch[0]["type"].endswith("_type"):
         return 2, complaints
     is_literal = any(d["type"] == "literal_error" for d in branch)
-    return int(is_literal and isinstance(branch[0]["input"], dict)), complaints
+    return int(is_literal and not isinstance(branch[0]["input"], str)), complaints
 
 
 def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:

@@ -152,6 +152,8 @@ def _check_events(text: str, file: str | None) -> None:
 
 def read_text(path: Path) -> str:
     """Text of a UTF-8 file. Raises SpecError, for a byte that is not UTF-8 with its line."""
+    if path.is_dir():
+        raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path)
     raw = read_regular(path, MOST_BYTES, SpecError)
     try:
         return raw.decode("utf-8-sig")

@@ -12,7 +12,7 @@ from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.overlap import overlap
-from biobench.errors import UsageError
+from biobench.errors import DataUnavailableError, UsageError
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
@@ -97,20 +97,22 @@ def _training_texts(corpus: Path) -> Iterator[str]:
     Raises UsageError where there is none: nothing would be found in it.
     """
     check_ours("trainer")
-    from trainer.corpus.sources import texts
+    from trainer.corpus.sources import files_of, texts
     from trainer.recipe.corpus import CorpusSource
 
     path = corpus.resolve()
+    source = CorpusSource(id="corpus", path=path.name)
+    hint = "give text, JSON lines or tables (field or column `text`), their folder, or a run"
+    try:
+        files_of(source, path.parent)
+    except DataUnavailableError:
+        raise UsageError(f"there is no training text at '{corpus}'", hint=hint) from None
     is_empty = True
-    if path.exists():
-        for text in texts(CorpusSource(id="corpus", path=path.name), path.parent):
-            is_empty = False
-            yield text
+    for text in texts(source, path.parent):
+        is_empty = False
+        yield text
     if is_empty:
-        raise UsageError(
-            f"'{corpus}' holds no text",
-            hint="give the training text: a file or a folder, or the folder of a pretraining run",
-        )
+        raise UsageError(f"'{corpus}' holds no text", hint=hint)
 
 
 def _read_again(corpus: Path, data_dir: str | None) -> TrainingText | None:

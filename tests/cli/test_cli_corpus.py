@@ -237,6 +237,9 @@ def test_text_is_given_to_a_model_by_name(biobench, tiny, tmp_path):
     overlap(biobench, "other.txt", "--model", tiny)
     assert len(list(Path("results/overlap/diamed").iterdir())) == 2
     assert seen() == {LEAKED}
+    said = overlap(biobench, "gone.txt")
+    assert said.refusal() == "there is no training text at 'gone.txt'"
+    assert "--set" not in said.err
     # without a model the figures are printed and nothing is kept
     assert (
         "2 of 7 documents verbatim" in overlap(biobench, "text.jsonl", "--results-dir", "new").out

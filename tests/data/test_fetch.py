@@ -130,6 +130,13 @@ def test_wrong_hash_missing_file_and_missing_member(server, task_at, tmp_path):
         "'other' is not in the archive",
         DataFormatError,
     )
+    empty = server.put("e.zip", zipped({}))
+    refused(
+        task_at(f'{{url: "{empty}", unpack: zip}}'),
+        data,
+        "the archive holds no file",
+        DataFormatError,
+    )
     with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
         fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
 

@@ -10,7 +10,7 @@ import pytest
 from biobench.baselines.surface import dropped_gold, surface
 from biobench.data.catalog import load_task
 from biobench.data.checks import edges
-from biobench.data.checks.findings import Finding, audit_gold, looks_like
+from biobench.data.checks.findings import Finding, audit, audit_gold, looks_like
 from biobench.data.describe import validate
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
@@ -233,6 +233,14 @@ def test_the_cause_of_a_surface_that_is_not_there_is_tried(text, offsets, words,
     with pytest.raises(DataFormatError) as caught:
         parsed("{format: brat}", "{all: a.txt}", content, labels="[D]")
     assert words in caught.value.hint
+
+
+def test_a_pair_without_its_second_text_is_counted():
+    document = Document("d", "d", "", "test", query="a text", labels=("2.5",))
+    documents = {name: [document] for name in SPLITS}
+    findings = audit(load_task("biosses").spec, documents, ("similarity",), {})
+    found = {finding.name: finding.number for finding in findings}
+    assert [found[f"empty.{name}"] for name in SPLITS] == [1, 1, 1]
 
 
 def test_a_task_of_numbers_has_no_findings_on_labels():

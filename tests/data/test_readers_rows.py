@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from biobench.errors import DataFormatError
+from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document, Span
 from tests.helpers.reading import documents_of, parquet
 
@@ -161,6 +161,35 @@ def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed
         read("text")
     assert "`text: 0`" in caught.value.hint
     assert read("1")[0].text == "uno"
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "words"),
+    [
+        ("false", '"0"', "column '0' (text) needs a header"),
+        ("false", "note", "column 'note' (text) needs a header"),
+        ("true", "7", "has 2 columns, none numbered 7 (text)"),
+        ("true", "-1", "has 2 columns, none numbered -1 (text)"),
+        ("true", "nota", "the header has no column 'nota'"),
+    ],
+)
+def test_a_column_that_is_not_there_is_named(header, text, words, parsed):
+    reader = f"{{format: tsv, header: {header}, columns: {{text: {text}, label: 1}}}}"
+    spec = {"type": "single_label", "labels": "[a, b]"}
+    with pytest.raises(DataFormatError) as caught:
+        parsed(reader, "{all: a.tsv}", {"a.tsv": "note\tlabel\none\ta\n"}, **spec)
+    assert words in caught.value.what
+
+
+def test_a_field_that_an_object_lacks_is_no_matter_of_separators(parsed):
+    with pytest.raises(DataFormatError, match="the object has no field 'label'") as caught:
+        parsed(OBJECTS, "{all: a.jsonl}", {"a.jsonl": '{"key": 1, "text": "t", "labels": "a"}'})
+    assert caught.value.hint == "did you mean 'labels'?"
+
+
+def test_a_first_text_does_not_go_with_tokens(parsed):
+    with pytest.raises(SpecError, match=r"columns\.first goes with text and labels"):
+        parsed(TOKENS.replace("tags: tags", "tags: tags, first: q"), "{all: a.parquet}", {})
 
 
 TEXTS = "{format: parquet, columns: {id: key, group: who, text: text, labels: label}}"

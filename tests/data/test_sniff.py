@@ -106,6 +106,7 @@ def test_the_scheme_is_the_one_that_loses_no_mention(content, scheme, decode, me
         ("b-x i-x o b-y", ["hay fever/x", "flu/y"]),
         ("B-X I-X 0 B-Y", ["hay fever/X", "flu/Y"]),
         ("B-X I-X OUTSIDE B-Y", ["hay fever/X", "flu/Y"]),
+        ("B-X I-X NONE B-Y", ["hay fever/X", "flu/Y"]),
         ("X X O Y", ["hay fever/X", "flu/Y"]),
     ],
 )
@@ -256,6 +257,23 @@ def test_what_is_no_label_is_refused(label, tmp_path):
     rows[4]["label"] = label
     with pytest.raises(DataFormatError, match=r"all\.jsonl:5: is no label \(column 'label'\)"):
         scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made")
+
+
+def test_a_word_in_brackets_is_a_label(tmp_path):
+    rows = [row | {"label": f"[{row['label']}]"} for row in labelled()]
+    task = written(scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made"))
+    assert task.spec.labels == ["[routine]", "[urgent]"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"tokens": ["@", "flu"], "tags": ["O", "B-X"]}, {"text": "@ flu", "ents": [[2, 5, "X"]]}],
+)
+def test_tokens_and_mentions_by_their_ids(row, tmp_path):
+    content = json.dumps({f"note-{i}": row for i in range(12)})
+    task = written(scaffold(in_one(tmp_path / "keyed" / "all.json", content), "made"))
+    assert set(mentions_of(task)) == {"flu/X"}
+    assert {d.id.partition("-")[0] for d in load_data(task, tmp_path).train} == {"note"}
 
 
 def table_of(rows: Rows, column: str, names: list[str], *, listed: bool) -> pa.Table:

@@ -90,6 +90,20 @@ CASES = [
     ("learning_rate: 5e-5", "learning_rate: .inf", 13, "training.learning_rate", "schema"),
     (
         "learning_rate: 5e-5",
+        "learning_rate: 5e-5, evaluate_every: 0",
+        13,
+        "evaluate_every: input should be greater than or equal to 1, got 0",
+        "schema",
+    ),
+    (
+        "learning_rate: 5e-5",
+        "learning_rate: 5e-5, adapter: {method: lora, targets: []}",
+        13,
+        "training.adapter.targets: list should have at least 1 item",
+        "schema",
+    ),
+    (
+        "learning_rate: 5e-5",
         "learning_rate: 5e-5, max_steps: 9",
         13,
         "either epochs or max_steps",

@@ -20,6 +20,7 @@ from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import Corpus, encode, tokenizer_hash, train_tokenizer
+from trainer.corpus.sources import texts as texts_of
 from trainer.corpus.tokenised import EncodedBatch, Encoding
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 from trainer.recipe.library import load_recipe
@@ -183,6 +184,11 @@ def test_bad_input_is_one_line(
         (tmp_path / name).write_text(content)
     made = spec(CorpusSource(id="s", path=name), root=str(tmp_path))
     assert isinstance(refusal(message, build, made, TOKENIZER, tmp_path / "cache"), kind)
+
+
+def test_half_a_pair_in_another_field_is_nobodys_concern(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a note", "by": "bad \\ud800 half"}\n')
+    assert list(texts_of(CorpusSource(id="s", path="a.jsonl"), tmp_path)) == ["a note"]
 
 
 def test_every_part_of_a_corpus_names_its_folder(

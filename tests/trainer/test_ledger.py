@@ -173,6 +173,13 @@ def test_the_card_names_the_classes_that_load_the_model(
     assert said or "while these classes" not in card
 
 
+def test_the_card_counts_no_removed_documents_where_the_ledger_does_not() -> None:
+    recipe = load_recipe("toy_detour")
+    for removed, said in ((None, "to exclude: 7."), (2, "to exclude: 7; documents removed for it")):
+        run = changed({"corpus.excluded_documents": 7, "corpus.removed_documents": removed})
+        assert said in model_card(recipe, run)
+
+
 def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
     reference: Path, small: list[str], tmp_path: Path
 ) -> None:

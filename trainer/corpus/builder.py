@@ -101,9 +101,9 @@ def corpus_folder(
     for source in described["sources"]:
         del source["path"]  # what lies there counts, by its identity
     sources = [identity(s, root, cache / "sources.json") for s in spec.sources]
-    words = tokenizer_hash(tokenizer)
-    described_parts = [[FORMAT, ENCODING], described, sources, words, excluded.hash, excluded.n]
-    return cache / sha256_of(canonical(described_parts).encode())[:20]
+    made_with = [tokenizer_hash(tokenizer), excluded.hash, excluded.n]
+    identifying = [[FORMAT, ENCODING], described, sources, *made_with]
+    return cache / sha256_of(canonical(identifying).encode())[:20]
 
 
 def _build(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from pydantic import TypeAdapter
-from pydantic_core import from_json
 
 from biobench.core.files import canonical, file_hash, sha256_of
 from biobench.core.text import first_line
@@ -190,6 +190,7 @@ class _OpenFile:
             OSError,
             EOFError,
             MemoryError,  # damaged lengths ask for too much
+            RecursionError,
         ) as error:
             # decoding and decompression read ahead, so the last line is not where they fail
             reads_ahead = isinstance(error, UnicodeDecodeError | OSError)
@@ -247,12 +248,15 @@ class _OpenFile:
     def _objects(self) -> Iterator[str]:
         """The texts of JSON objects, one a line."""
         for line in filter(str.strip, self._lines()):
-            value = from_json(line)
+            value = json.loads(line)
             if not isinstance(value, dict):
                 raise self._no_text(["no object"])
-            if not isinstance(value.get(self.field), str):
+            text = value.get(self.field)
+            if not isinstance(text, str):
                 raise self._no_text(sorted(value))
-            yield value[self.field]
+            # half of a surrogate pair is no character; in other fields it is nobody's concern
+            text.encode()
+            yield text
 
     def _unpacked(self) -> IO[bytes]:
         import pyarrow as pa
@@ -274,7 +278,7 @@ class _OpenFile:
     def _no_text(self, names: Sequence[str]) -> DataFormatError:
         return DataFormatError(
             f"no text under '{self.field}' (it has: {ascii(', '.join(names))[1:-1]})",
-            hint="set the source's `field`",
+            hint=f"call it '{self.field}', or set the source's `field` in a recipe",
             file=self.file,
             line=self.line or None,
         )

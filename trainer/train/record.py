@@ -77,7 +77,7 @@ def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus
         by_task.update(counts)
     for source in data.manifest["sources"]:
         cleaned.update(source.get("cleaned", {}))
-        removed += sum(source["excluded"].values())
+        removed += sum(source.get("excluded", {}).values())
         shares[source["id"]] = float(source["share"])
         if "revision" in source:
             revisions[source["id"]] = source["revision"]

@@ -132,6 +132,9 @@ def _repeats(documents: Splits) -> Iterator[Cases]:
         first_ids: dict[str, str] = {}
         repeats = [d.id for d in documents[name] if first_ids.setdefault(d.reading, d.id) != d.id]
         yield f"twice.{name}", repeats, f"{name} texts that repeat another"
+    for name in SPLITS:  # of a pair the second text; loading refuses the others
+        empty = [d.id for d in documents[name] if not d.text.strip()]
+        yield f"empty.{name}", empty, f"{name} documents without text"
 
 
 def _dropped(documents: Splits) -> Iterator[Cases]:

@@ -147,17 +147,17 @@ class FileLine:
         label = types.get(name, name)
         return None if label is None else self.label(label)
 
-    def need(self, name: str, names: Collection[str], lack: str) -> None:
+    def need(self, name: str, names: Collection[str], lack: str, remedy: str = "") -> None:
         """Raise DataFormatError with the nearest of the names of columns or fields where this is
-        none of them. lack: what the error says before it.
+        none of them. lack: what the error says before it. remedy: what the hint says besides.
         """
         if name in names:
             return
-        hint = "check the names and `reader.separator`"
+        hint = "check the names in the spec and in the file"
         # Where a header is missing, its place is taken by the first row.
         if not self.request.redact:
-            hint = f"{suggest(name, list(names))}; check `reader.separator` too"
-        raise self.bad(f"{lack} '{name}'", hint)
+            hint = suggest(name, list(names))
+        raise self.bad(f"{lack} '{name}'", "; ".join(filter(None, (hint, remedy))))
 
     def check_width(self, fields: Sequence[str], width: int) -> None:
         """Raise DataFormatError for a row or line that has not so many fields."""

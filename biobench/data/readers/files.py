@@ -27,6 +27,7 @@ from biobench.schema.kind import KINDS
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
+CHECK_SEPARATOR = "check `reader.separator` too"
 
 
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
@@ -130,7 +131,7 @@ def table(
         if not header:
             header = [name.strip() for name in row]
             for column in columns:
-                at.need(column, header, "the header has no column")
+                at.need(column, header, "the header has no column", CHECK_SEPARATOR)
             continue
         at.check_width(row, len(header))
         yield at, dict(zip(header, row, strict=True))

@@ -118,8 +118,8 @@ def _entity(location: FileLine, entity: ET.Element, text: str, unit_id: str) -> 
     """The entity's fragments."""
     starts = re.split(r"[;,\s]+", entity.get("offset", "").strip())
     sizes = re.split(r"[;,\s]+", entity.get("len", "").strip())
-    if len(starts) != len(sizes):
-        message = "an entity of unit {} has not as many offsets as lengths"
+    if len(starts) != len(sizes) or not all(map(str.isdecimal, (*starts, *sizes))):
+        message = "an entity of unit {} has no offset with a length"
         raise location.bad(message, "repair the unit", unit_id)
     label = location.label(entity.get("grp", ""))
     spans: list[Span] = []

@@ -14,6 +14,7 @@ from pydantic import model_validator
 
 from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import (
+    CHECK_SEPARATOR,
     Layout,
     Separator,
     delimited,
@@ -114,12 +115,17 @@ def _check_columns(location: FileLine, layout: ColumnLayout, row: list[str]) -> 
     """Raise DataFormatError for a name or number that the first row lacks, or has twice."""
     for role, columns in layout.columns.model_dump(exclude_none=True).items():
         for column in items_of(columns):
-            names, name = [str(number) for number in range(len(row))], str(column)
-            if layout.header and isinstance(column, str):
-                names = row
-            location.need(name, names, "the header has no column")
-            if names.count(name) > 1:
-                message = f"the header has column '{name}' {names.count(name)} times"
+            if isinstance(column, int):
+                if not 0 <= column < len(row):
+                    message = f"has {len(row)} columns, none numbered {column} ({role})"
+                    raise location.bad(message, f"columns count from 0; {CHECK_SEPARATOR}")
+                continue
+            if not layout.header:
+                message = f"column '{column}' ({role}) needs a header"
+                raise location.bad(message, "give the column's number, or set `reader.header`")
+            location.need(column, row, "the header has no column", CHECK_SEPARATOR)
+            if row.count(column) > 1:
+                message = f"the header has column '{column}' {row.count(column)} times"
                 hint = f"give the number of the one that is meant, as in `{role}: 0`"
                 raise location.bad(message, hint)
 
@@ -274,6 +280,8 @@ class ParquetOptions(ReaderOptions):
         if list(named) not in (["text", "labels"], ["tokens", "tags"]):
             message = "columns must name text and labels, or tokens and tags"
             raise fail(message, "give one of the two pairs")
+        if self.columns.first is not None and self.columns.text is None:
+            raise fail("columns.first goes with text and labels", "leave it out")
         return self
 
 

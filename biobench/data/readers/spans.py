@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from biobench.data.readers.base import LabelMap, ReaderOptions, Request, reader
-from biobench.data.readers.files import DataRow, json_rows
+from biobench.data.readers.files import DataRow, Layout, json_rows
 from biobench.data.readers.standoff import TokenisedOptions, check_surface, finished
 from biobench.data.readers.tables import table_rows
 from biobench.schema.document import Document, Span
@@ -19,7 +19,7 @@ class JsonSpansOptions(TokenisedOptions):
     """Options of format `json_spans`."""
 
     format: Literal["json_spans"]
-    layout: Literal["list", "lines", "table"] = "lines"
+    layout: Layout | Literal["table"] = "lines"
     """table: rows of parquet files, or of what `datasets` wrote to disk."""
     text: str = "text"
     spans: str = "spans"
@@ -138,9 +138,10 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
             raise row.bad("document {} has two texts", "keep one row", name[1])
         else:
             texts[name] = row
-    for name in mentions.keys() - texts.keys():
-        hint = f"name the table with column '{options.text}' of this split too"
-        raise mentions[name][0].bad("document {} of a mention has no text", hint, name[1])
+    for name, rows in mentions.items():
+        if name not in texts:
+            hint = f"name the table with column '{options.text}' of this split too"
+            raise rows[0].bad("document {} of a mention has no text", hint, name[1])
     for name, row in texts.items():
         text = row.text(options.text)
         spans: set[Span] = set()

@@ -18,7 +18,7 @@ from biobench.data.readers.base import (
     Request,
     reader,
 )
-from biobench.data.readers.files import DataRow, json_rows, read_lines
+from biobench.data.readers.files import DataRow, Layout, json_rows, read_lines
 from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
 from biobench.schema.tags import Mode, Scheme, Tagging, tags_to_spans
@@ -217,7 +217,7 @@ class JsonTokensOptions(TaggedOptions):
     """Options of format `json_tokens`."""
 
     format: Literal["json_tokens"]
-    layout: Literal["list", "lines"] = "lines"
+    layout: Layout = "lines"
     tokens: str = "tokens"
     """Field with the list of words."""
     tags: str = "tags"

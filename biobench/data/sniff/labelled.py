@@ -41,6 +41,8 @@ _PAIRS = (
 )
 """Names of columns that hold two texts to be read together, the first before the second."""
 _MOST_LABELS = 200
+_WRITTEN_LIST = re.compile(r"""[\[{]([\d\s.,+-]*|.*["',:].*)[\]}]""", re.DOTALL)
+"""A list or an object as Python, JSON or numpy write it; `[POS]` is a word."""
 _LABELS_ARE = (
     "a label is a text, a whole number, or a list of them; name the labels that are 1 in a vector, "
     "and part those of a text by a sign (--separator)"
@@ -176,8 +178,7 @@ def _is_label(cell: Any) -> bool:
         return False
     numbers = [item for item in items if isinstance(item, (int, float)) and not missing(item)]
     is_vector = len(set(numbers)) < len(numbers)
-    text = cell.strip() if isinstance(cell, str) else ""
-    is_written_list = text[:1] + text[-1:] in ("[]", "{}")
+    is_written_list = isinstance(cell, str) and _WRITTEN_LIST.fullmatch(cell.strip())
     has_fractions = any(isinstance(number, float) for number in numbers)
     return not (is_vector or is_written_list or has_fractions)
 

@@ -47,6 +47,10 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
     if len(tags) < 2 or len(tags) > _MOST_NAMES:
         return None
     spelled = {tag: _spelled(tag) for tag in tags}
+    unspelled = [tag for tag, new in spelled.items() if new is None]
+    has_types = any(new is not None and "-" in new for new in spelled.values())
+    if len(unspelled) == 1 and has_types and "O" not in spelled.values():
+        spelled[unspelled[0]] = "O"  # a word of the corpus for outside, such as NONE
     tag_map = {tag: new for tag, new in spelled.items() if new is not None and new != tag}
     if None in spelled.values():
         return _names_only(tags)
