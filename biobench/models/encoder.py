@@ -29,7 +29,7 @@ from biobench.core.attention import (
     prove,
     states_and_gradients,
 )
-from biobench.core.machine import random_state, set_random_state, to_device
+from biobench.core.machine import is_out_of_memory, random_state, set_random_state, to_device
 from biobench.core.text import first_line
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
@@ -177,7 +177,13 @@ class Encoder(nn.Module):
         if not kernels or self.attention != "packed" or not self.runs_in_bf16:
             return
         sequences = self.probes.sequences()
-        exact = self._pair(sequences)
+        try:
+            exact = self._pair(sequences)
+        except (RuntimeError, ValueError) as error:  # code of one's own may name no such table
+            if is_out_of_memory(error):
+                raise
+            self.refusals = [f"gradients at the embeddings are not known: {first_line(error, 120)}"]
+            return
         with torch.autocast(self.device.type, torch.bfloat16):
             rounded = self._pair(sequences)
             sound, self.refusals = prove(
@@ -228,12 +234,29 @@ class Encoder(nn.Module):
             self.plain = f"documents run {self.attention}"
         elif torch._dynamo.config.disable:
             self.plain = "TORCH_COMPILE_DISABLE is set"
+        elif not self._reads_embeddings():
+            self.plain = "the model does not read embeddings as it reads ids"
         if self.plain is not None:
             return
         # With and without token types, and anew where an adapter has changed the layers.
         torch._dynamo.config.recompile_limit = 4 * len(BUCKETS)
         self.model.compile(backend=backend, dynamic=False, fullgraph=True)
         self.compiles = True
+
+    def _reads_embeddings(self) -> bool:
+        """Whether the model gives for the rows of its table the states that it gives for ids. ESM
+        leaves its positions out where it is given embeddings.
+        """
+        sequences = self.probes.sequences()
+        layout = Layout([len(s) for s in sequences], self.device)
+        inputs = packed_inputs(sequences, None, self.position_offset)
+        try:
+            with self._mode(training=False), torch.no_grad(), packed(layout):
+                return _agree(self._states(inputs, by_table=True), self._states(inputs))
+        except Exception as error:  # what a model's own code raises has no common class
+            if is_out_of_memory(error):
+                raise
+            return False
 
     def gives_up_compiling(self, error: BaseException) -> bool:
         """Whether layers were compiled until now, when this error came; from now on they are
@@ -291,18 +314,19 @@ class Encoder(nn.Module):
         rows_read = None if compiled else read
         with packed(layout), self._stance(compiled=compiled), self._reading(rows_read):
             inputs = packed_inputs(sequences, types, offset)
-            states = self._states(inputs, compiled=compiled)
+            states = self._states(inputs, by_table=compiled)
         if self.model.training:
             self.paths.update(layout.paths)
         rows = states.view(-1, states.shape[-1])
         return rows[:real] if compiled else rows
 
-    def _states(self, inputs: dict[str, Ints], *, compiled: bool = False) -> Tensor:
-        """(rows, tokens, width) of what the model gives; code of one's own may give a plain
-        tuple.
+    def _states(self, inputs: dict[str, Ints], *, by_table: bool = False) -> Tensor:
+        """(rows, tokens, width) of what the model gives; code of one's own may give a plain tuple.
+
+        by_table: the model is given the rows of its embedding table, not the ids.
         """
         tensors = {name: to_device(array, self.device) for name, array in inputs.items()}
-        if compiled:
+        if by_table:
             # Each task trains a table of another size, so the table stays out of what is compiled.
             table = self.model.get_input_embeddings()
             tensors["inputs_embeds"] = table(tensors.pop("input_ids"))
