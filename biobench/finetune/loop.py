@@ -235,9 +235,7 @@ class Run:
                 self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
     def _relaxes(self, error: BaseException) -> bool:
-        """Whether an operation that has no such order, or cuBLAS by a setting of the user's, was
-        asked for it until now.
-        """
+        """Whether an operation that has no such order, as set or at all, was asked for it yet."""
         relaxes = self.strict and "use_deterministic_algorithms" in str(error)
         if relaxes:
             self.strict = False
