@@ -14,8 +14,11 @@ from biobench.cli.console.arguments import (
     SliceName,
     StoredResults,
     Tasks,
+    check_known,
     several,
 )
+
+SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")
 
 
 def report(
@@ -55,6 +58,7 @@ def report(
     probabilities: As --per-seed, with ECE, Brier score, AUROC and AUPRC.
     as_json: The same as --format json.
     """
+    check_known(source, SOURCES, "--source")  # before what takes a second to load
     from biobench.cli import report_text as forms
     from biobench.cli.console.output import write_text
     from biobench.report.frame import build

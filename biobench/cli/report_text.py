@@ -17,7 +17,6 @@ from biobench.report import printers
 from biobench.report.curve import as_rows, as_text, curves_of
 from biobench.report.frame import Report, cells
 from biobench.report.frames import COLUMNS, tidy
-from biobench.report.groups import Source
 from biobench.report.results import Results
 from biobench.report.row import AverageName
 from biobench.schema.suite import SuiteSpec
@@ -70,7 +69,6 @@ def declared_suite(suites: Sequence[str]) -> SuiteSpec | None:
 
 def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None) -> None:
     """Raise UsageError for a task, suite or model that the results do not have."""
-    check_known(filters.sources, get_args(Source), "--source")
     check_known(filters.tasks, results.infos, "--task")
     if declared is None:
         suites = {*SUITES, *(info.suite for info in results.infos.values())}

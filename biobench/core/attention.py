@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import attention as flash
 
+from biobench.core.machine import is_out_of_memory
 from biobench.core.text import first_line
 
 TYPES = (torch.bfloat16, torch.float16)
@@ -102,7 +103,7 @@ def find_kernels() -> tuple[Kernel, ...]:
         flash, "restore_flash_attention_impl"
     ):
         third = Kernel("torch_fa3", varlen_attn, groups=groups, replaces="FA3")
-        with suppress(ImportError):  # its package is an extra
+        with suppress(ImportError, RuntimeError):  # an extra; builds without a backward raise
             activate([third])
             kernels.insert(0, third)
             activate([])
@@ -197,7 +198,9 @@ def _difference(found: Pair, exact: Pair, rounded: Pair) -> str | None:
 def fastest_first(
     kernels: Sequence[Kernel], compute: Callable[[tuple[Kernel, ...]], Pair]
 ) -> tuple[Kernel, ...]:
-    """The kernels by the time that each takes for a step, which `compute` makes with it."""
+    """The kernels by the time that each takes for a step, which `compute` makes with it; in their
+    order where memory does not suffice for a trial.
+    """
     if len(kernels) < 2:
         return tuple(kernels)
 
@@ -210,7 +213,12 @@ def fastest_first(
             times.append(time.perf_counter() - began)
         return min(times[1:])
 
-    return tuple(sorted(kernels, key=seconds))
+    try:
+        return tuple(sorted(kernels, key=seconds))
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    return tuple(kernels)
 
 
 def choose_kernel(kernels: Sequence[Kernel], query: Tensor, dropout: float) -> Kernel | str:

@@ -37,6 +37,8 @@ TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's mallopt(3)."""
 _KEPT = 1 << 30
 """Bytes of a block, and of free memory at the heap's end, up to which nothing is given back."""
+_OLD_LIMIT = 1 << 25
+"""The largest block that glibc before 2.35 takes from its heap."""
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
@@ -72,8 +74,9 @@ def keep_freed_memory() -> None:
     waits for the system to clear the same pages. Other C libraries have no such setting.
     """
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        mallopt(MMAP_THRESHOLD, _KEPT)
-        mallopt(TRIM_THRESHOLD, _KEPT)
+        # The second alone fixes the first at 128 KiB, and every tensor would be mapped.
+        if mallopt(MMAP_THRESHOLD, _KEPT) or mallopt(MMAP_THRESHOLD, _OLD_LIMIT):
+            mallopt(TRIM_THRESHOLD, _KEPT)
 
 
 def usable_cpus() -> int:

@@ -10,6 +10,8 @@ names the class.
 from __future__ import annotations
 
 import json
+import re
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +33,8 @@ FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
 """Special tokens that a tokenizer names."""
 
+_ASKED = re.compile(r"need to install (\w[\w-]*)|pip install (\w[\w-]*)|requires the (\w+) library")
+"""How the library's classes of tokenizers ask for a package."""
 _QUIET: dict[str, Any] = {
     "_raise_exceptions_for_gated_repo": False,
     "_raise_exceptions_for_missing_entries": False,
@@ -251,10 +255,25 @@ def _not_loaded(source: str | Path, error: Exception | None) -> ModelError:
     broken = folder and broken_file(folder, FILE, lambda path: Tokenizer.from_file(str(path)))
     if broken:
         hint = "copy or download the file again, or save the tokenizer again"
-    elif isinstance(error, ImportError):
-        hint = "install what it names"
+    elif package := _missing_package(error):
+        hint = f"install what this tokenizer needs: pip install {package}"
     message = f"{_whose(source)} cannot be loaded: {first_line(error, 200)}"
     return ModelError(message, hint=hint, file=broken or folder)
+
+
+def _missing_package(error: Exception | None) -> str | None:
+    """The package that an error asks for and that is not installed; None where it asks for none."""
+    asked = _ASKED.search(str(error))
+    package = asked and asked[asked.lastindex or 0]
+    if isinstance(error, ModuleNotFoundError):
+        package = error.name
+    if not package:
+        return None
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return package
+    return None
 
 
 def _settings(source: str | Path, revision: str | None) -> dict[str, Any]:

@@ -126,8 +126,8 @@ class Regression(LabelKind):
         gold = np.array([float(d.labels[0]) for d in run.gold])
         assert run.scale is not None
         low, high = run.scale
-        missing = np.where(gold - low > high - gold, low, high)
-        numbers = missing
+        # where nothing is predicted, the farther end of the scale
+        numbers = np.where(gold - low > high - gold, float(low), float(high))
         for row, document in enumerate(run.gold):
             if document.id in run.predictions:
                 numbers[row] = number_of(run.predictions[document.id])

@@ -249,7 +249,8 @@ def gold_answers(
     rows = span_targets(document, encoded, index)
     expressible = rows[:, 1] - rows[:, 0] < longest
     if tagger:
-        expressible |= (rows[:, None] == outermost(rows)).all(axis=2).any(axis=1)
+        flat = set(map(tuple, outermost(rows).tolist()))
+        expressible |= np.array([tuple(row) in flat for row in rows.tolist()], dtype=bool)
     rows = rows[expressible]
     answers = np.ones((len(rows), 4), dtype=np.float64)
     answers[:, :2] = encoded.words[rows[:, :2]]

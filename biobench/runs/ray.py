@@ -102,9 +102,9 @@ def _joined(ray: Any) -> Iterator[None]:
     try:
         ray.init(**options)
     except (ConnectionError, RuntimeError, ValueError) as error:
+        where = f"RAY_ADDRESS={address}" if address else "RAY_ADDRESS is not set"
         raise ClusterError(
-            f"--executor ray: no cluster at RAY_ADDRESS={address} can be joined: "
-            f"{first_line(error)}",
+            f"--executor ray: no cluster can be joined ({where}): {first_line(error)}",
             hint="start one with `ray start --head`; the versions of Ray and Python must be the "
             "cluster's",
         ) from error

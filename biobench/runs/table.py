@@ -219,16 +219,17 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
-    """A line for each model and task of which some runs are below the best baseline."""
-    groups: dict[tuple[str, str], list[RunResult]] = defaultdict(list)
+    """A line for each row of which some runs are below the best baseline."""
+    groups: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
     for result in scored:
-        groups[result.model, result.task].append(result)
-    for (model, task), runs in groups.items():
+        groups[result.model, result.task, settings_of(result)].append(result)
+    for (model, task, settings), runs in groups.items():
         baselines = [r.baseline for r in runs if r.baseline is not None]
         if baselines:
             name, score = baselines[0]
-            share = f"{len(baselines)} of {len(runs)} runs below the baseline"
-            yield f"{model} on {task}: {share} {percent(score)} ({name})"
+            share = f"{len(baselines)} of {len(runs)} runs " if len(baselines) < len(runs) else ""
+            row = f"{model} on {task} ({settings})" if settings else f"{model} on {task}"
+            yield f"{row}: {share}below the baseline {percent(score)} ({name})"
 
 
 def folder_option(results_dir: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 import torch
 import yaml
 
+from biobench.cli.report import SOURCES
 from biobench.errors import DataFormatError
 from biobench.report.groups import Source
 from tests.helpers.cli_make import FAST, SCRIPT
@@ -126,6 +127,8 @@ def test_a_damaged_record_is_named(biobench, tiny):
     assert reason.startswith(f"corrupt: demo_ner · {record.stem[:8]}: ")
     (run,) = biobench("status", "--json").json()["runs"]
     assert (run["state"], run["key"]) == ("corrupt", record.stem)
+    said = biobench("rescore")
+    assert (said.status, record.name in said.out + said.err) == (1, True)
 
 
 NAMED = {
@@ -251,6 +254,7 @@ def test_a_run_folder_names_its_model_in_results(biobench, tmp_path):
 def test_the_help_of_the_report_names_every_source(biobench):
     shown = " ".join(biobench("report --help").ok().out.replace("│", " ").split())
     assert f"Only these rows: {', '.join(get_args(Source))}." in shown
+    assert get_args(Source) == SOURCES
 
 
 @pytest.mark.parametrize("command", ["run", "speed"])

@@ -77,6 +77,12 @@ def test_what_needs_no_torch_is_refused_before_it(arguments, words, tmp_path):
     assert used["cpu"] < budget(2.0)
 
 
+def test_an_unknown_source_is_refused_before_the_report_is_loaded(tmp_path):
+    used, err = measured("report --source ran", tmp_path)
+    assert "--source 'ran' is not known" in err
+    assert not NOTHING_HEAVY & set(used["modules"])
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_heavy_import(command, tmp_path):
     (tmp_path / "results").mkdir()

@@ -76,6 +76,17 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     assert records(tmp_path / "results") == before
 
 
+def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny):
+    changes = ("--no-gate", "--set training.learning_rate=3e-5", "--limit 32")
+    same = "--set training.learning_rate=0.00003"
+    base = ("run", tiny, "--task demo_topic --seeds 1 --dry-run --json")
+    plain, rate, limit, written_otherwise = (
+        biobench(*base, change).json()[0]["key"] for change in (*changes, same)
+    )
+    assert len({plain, rate, limit}) == 3
+    assert written_otherwise == rate
+
+
 def test_dry_run_trains_nothing(biobench, tiny, tmp_path):
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
     assert sorted(statuses(biobench(*base, "--seeds 1,2 --dry-run").ok())) == ["planned"] * 2 + [

@@ -211,6 +211,9 @@ def test_scores_below_a_baseline_say_so():
     low = {"baseline": ("majority class", 0.397)}
     (line, _) = end_of_run([scored("a", 1, 0.0, **low), scored("a", 2, 0.6)], "results")
     assert line == "a on gad: 1 of 2 runs below the baseline 39.70 (majority class)"
+    tuned = scored("a", 1, 0.0, **low, overrides=("training.epochs=1",))
+    line = next(end_of_run([tuned, scored("a", 1, 0.5)], "results"))
+    assert line == "a on gad (training.epochs=1): below the baseline 39.70 (majority class)"
 
 
 def test_the_published_average_is_the_number_and_macro_f1_stands_beside_it():

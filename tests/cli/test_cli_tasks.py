@@ -212,6 +212,16 @@ def test_a_new_task_shows_what_was_seen_and_what_is_dropped(biobench, tmp_path):
     assert (gate.status, "NO  18 of 24 mentions begin with I-" in gate.out) == (1, True)
 
 
+def test_no_spec_is_written_where_nothing_reads_cleanly(biobench):
+    rows = [f"a text {i}\t{'ab'[i % 2]}" for i in range(20)]
+    Path("all.tsv").write_text(
+        "\n".join(["text\tlabel", *rows[:4], "extra\tfield\there", *rows[4:]])
+    )
+    said = biobench("tasks new all.tsv --id bad")
+    assert said.refusal().startswith("all.tsv:6: the row has 3 fields")
+    assert not Path("bad.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "tags"),
     [

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import EsmConfig, EsmModel
 
 from biobench.core import attention as core
 from biobench.core.attention import Kernel
@@ -281,3 +282,21 @@ def test_a_family_that_runs_padded_says_that_its_layers_stay_plain(made: Any) ->
         False,
         {"layers not compiled": "documents run padded"},
     )
+
+
+def test_a_family_that_reads_embeddings_otherwise_than_ids_is_not_compiled() -> None:
+    """ESM adds no positions to them: its compiled layers would train another model in silence."""
+    config = EsmConfig(
+        vocab_size=40,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=200,
+        pad_token_id=1,
+        token_dropout=False,
+    )
+    encoder = Encoder(EsmModel(config, add_pooling_layer=False), 1)
+    encoder.compile_layers("eager")
+    assert (encoder.attention, encoder.compiles) == ("packed", False)
+    assert encoder.plain == "the model does not read embeddings as it reads ids"

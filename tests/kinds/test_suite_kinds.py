@@ -155,6 +155,9 @@ def test_undefined_correlations_are_zero_and_a_missing_prediction_is_as_wrong_as
     none = compute(predictions=[], **score).values  # type: ignore[arg-type]
     assert none["mse"] == (16 + 9 + 4 + 9 + 16) / 5
     assert none["pearson"] < 0
+    halves = [Prediction(d.id, label_scores=(2.5,)) for d in gold]
+    score["scale"] = (0, 4)
+    assert compute(predictions=halves, **score).values["mse"] == 2.25  # type: ignore[arg-type]
 
 
 def test_one_yaml_adds_a_choice_corpus_both_ways_to_answer(tiny: Path, tmp_path: Path) -> None:

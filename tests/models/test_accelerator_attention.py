@@ -97,24 +97,26 @@ def replaced(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
 
 
 @pytest.mark.parametrize(
-    ("capability", "third", "names"),
+    ("capability", "problem", "names"),
     [
-        ((9, 0), True, ["torch_fa3", "torch", "flash_attn"]),
-        ((9, 0), False, ["torch", "flash_attn"]),
-        ((8, 0), True, ["torch", "flash_attn"]),
+        ((9, 0), None, ["torch_fa3", "torch", "flash_attn"]),
+        ((9, 0), ModuleNotFoundError, ["torch", "flash_attn"]),
+        ((9, 0), RuntimeError, ["torch", "flash_attn"]),
+        ((8, 0), None, ["torch", "flash_attn"]),
     ],
 )
 def test_flash_attention_3_is_found_on_hopper_and_not_left_active(
     capability: tuple[int, int],
-    third: bool,
+    problem: type[Exception] | None,
     names: list[str],
     replaced: list[str | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing(_: str) -> None:
-        raise ModuleNotFoundError("no module named flash_attn_interface")
+        if problem is not None:
+            raise problem("flash_attn_interface does not expose FA3 backward kernels")
 
-    if not third:
+    if problem is not None:
         monkeypatch.setattr(core.flash, "activate_flash_attention_impl", missing)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
@@ -258,3 +260,35 @@ def test_the_kernel_that_is_fastest_over_the_documents_of_a_run_is_asked_first(
     assert [kernel.name for kernel in encoder.kernels] == ["torch", "torch_fa3", "flash_attn"]
     assert set(longest) == {89}
     assert replaced == [None, "FA3", None]
+
+
+def test_kernels_keep_their_order_where_memory_does_not_suffice_for_a_trial(
+    tmp_path: Any, replaced: list[str | None]
+) -> None:
+    """A run halves its micro-batch later; its trial must not end it."""
+
+    def short(*_: Any, **__: Any) -> Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    encoder = sensitive(tmp_path)
+    kernels = (TORCH, THIRD._replace(call=short))
+    encoder.kernels = kernels
+    encoder.time_kernels([encoder.vocabulary[1:20]])
+    assert encoder.kernels == kernels
+    assert replaced == [None, "FA3", None]
+
+
+def test_a_model_that_names_no_table_of_embeddings_runs_without_kernels(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: Any) -> Any:
+        raise NotImplementedError("get_input_embeddings is not there")
+
+    encoder = sensitive(tmp_path)
+    encoder.kernels = (TORCH,)
+    monkeypatch.setattr(type(encoder.model), "get_input_embeddings", unknown)
+    encoder.prove_kernels()
+    assert encoder.kernels == ()
+    assert "get_input_embeddings is not there" in encoder.refusals[0]
+    encoder.compile_layers("eager")
+    assert encoder.plain is not None

@@ -112,6 +112,8 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path, tiny: Path
     assert {row.outcome for row in rescore_all("results", "data", [path])} == {"unchanged"}
     again = biobench.run(encoder, tasks=path, seeds="43", **FAST)
     assert [(r.status, r.fold) for r in again] == [("skipped", 1)]
+    some = biobench.run(encoder, tasks=path, seeds="44,42", **FAST, dry_run=True)
+    assert [row.fold for row in some] == [0, 2], "the gate looks at the first, in whatever order"
     with pytest.raises(UsageError, match="99 names no split of topics, whose 4 splits"):
         biobench.run(encoder, tasks=path, seeds="99", **FAST)
 
