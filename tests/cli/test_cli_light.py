@@ -6,9 +6,10 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+import typer
 from packaging.version import Version
 
 from tests.helpers.processor import budget
@@ -122,12 +123,15 @@ def test_the_first_screen_names_at_most_22_commands_in_five_panels_and_each_of_t
 
 
 def test_every_argument_and_option_is_explained():
-    from typer.core import TyperArgument
-
     from biobench.cli.commands import Commands
 
+    def probe(model: Annotated[str, typer.Argument(help="A model.")]) -> None:
+        return
+
+    app = typer.Typer(add_completion=False)
+    app.command()(probe)
     # typer 0.24 loses it under click 8.5
-    keeps_help = TyperArgument(param_decls=["model"], help="A model.").help is not None
+    keeps_help = bool(typer.main.get_command(app).params[0].help)
     waiting = list(Commands(name="biobench").commands.values())
     for command in waiting:
         waiting += getattr(command, "commands", {}).values()
