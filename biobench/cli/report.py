@@ -33,7 +33,6 @@ def report(
     slice_: SliceName = None,
     curve: bool = False,
     notes: bool = False,
-    every_run: Annotated[bool, typer.Option("--all")] = False,
     per_seed: bool = False,
     per_label: bool = False,
     probabilities: bool = False,
@@ -52,7 +51,6 @@ def report(
     incomplete: Average incomplete suites too.
     curve: Scores over training texts (run --fractions).
     notes: table: every note in full.
-    every_run: table: also runs with few of the tasks.
     per_seed: csv, json: a row a run and metric.
     per_label: As --per-seed, with each label's scores.
     probabilities: As --per-seed, with ECE, Brier score, AUROC and AUPRC.
@@ -80,7 +78,7 @@ def report(
         sources=source,
         models=model,
     )
-    declared, folded = forms.declared_suite(suite), not (every_run or model)
+    declared = forms.declared_suite(suite)
     forms.check_filters(filters, results, declared)
     if curve:
         write_text(forms.curves_text(filters, results, average, format_), output)
@@ -97,9 +95,9 @@ def report(
         write_text(rows, output)
     elif declared is not None:
         table = build_suite(results, declared, suite[0], incomplete=incomplete)
-        forms.write_table(table, format_, output, notes=notes, folded=folded)
+        forms.write_table(table, format_, output, notes=notes)
     else:
         filters = forms.shown_filters(filters, results, format_)
         table = build(results, average, **filters.arguments(), incomplete=incomplete)
         below = forms.more_published(filters, results)
-        forms.write_table(table, format_, output, notes=notes, folded=folded, below=below)
+        forms.write_table(table, format_, output, notes=notes, below=below)

@@ -140,16 +140,13 @@ def write_table(
     output: Path | None,
     *,
     notes: bool = False,
-    folded: bool = True,
     below: str = "",
 ) -> None:
-    """The table in its form. notes: every note in full. folded: own runs with few of the tasks are
-    one line. below: a last line of the plain table.
-    """
+    """The table in its form. notes: every note in full. below: a last line of the plain table."""
     if format != "table":
         write_text(printers.render(table, format), output)
     elif output is None and sys.stdout.isatty():
-        printers.print_table(table, notes=notes, folded=folded)
+        printers.print_table(table, notes=notes)
         sys.stdout.write(below)
     else:
-        write_text(printers.to_text(table, notes=notes, folded=folded) + below, output)
+        write_text(printers.to_text(table, notes=notes) + below, output)

@@ -162,7 +162,8 @@ def below_baselines(
     below: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in rows:
         bar = best.get((row.task, row.metric))
-        if bar is None or row.source not in MODELS or get_metric(row.metric).falls:
+        is_compared = row.source in MODELS and not row.partial  # the bar saw all training texts
+        if bar is None or not is_compared or get_metric(row.metric).falls:
             continue
         if row.mean < bar.mean:
             text = (

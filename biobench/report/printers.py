@@ -227,16 +227,14 @@ def print_table(
     console: Console | None = None,
     *,
     notes: bool = False,
-    folded: bool = True,
 ) -> None:
     """The terminal table, on stdout by default.
 
-    notes: every note in full, not only what fits a few lines. folded: runs with few of the tasks in
-    one line.
+    notes: every note in full, not only what fits a few lines.
     """
     console = console or Console()
     lines: list[Table | Text] = []
-    for sheet in sheets(report, folded=folded):
+    for sheet in sheets(report):
         lines += _tables(sheet, console.width)
     lines.append(Text(caption(report) if lines else EMPTY))
     for note in report.notes if notes else _few(report.notes):
@@ -250,7 +248,6 @@ def to_text(
     report: Report,
     *,
     notes: bool = False,
-    folded: bool = True,
     width: int | None = None,
 ) -> str:
     """As `print_table`, as text without colours. width: in columns; None: as `COLUMNS` asks, else
@@ -269,7 +266,6 @@ def to_text(
             report,
             console,
             notes=notes,
-            folded=folded,
         )
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from biobench.report.entrants import line_name
@@ -16,8 +15,6 @@ from biobench.score.slices import SLICES
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
 """The shipped suites in their order, with their titles."""
-FEW = 3
-"""Runs with at most one in so many of the tasks are mostly dashes."""
 Line = tuple[str, str, Source]
 """Model, variant and source."""
 SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "oracle")
@@ -35,16 +32,14 @@ class Sheet(NamedTuple):
     rows: list[list[str]]
 
 
-def sheets(report: Report, *, folded: bool = False) -> list[Sheet]:
-    """A sheet a suite: fr, en, needle, then others. folded: runs with few of the tasks are counted
-    in one line.
-    """
+def sheets(report: Report) -> list[Sheet]:
+    """A sheet a suite: fr, en, needle, then others."""
     suites = {info.suite for info in report.columns}
     order = [*(suite for suite in SUITES if suite in suites), *sorted(suites - SUITES.keys())]
-    return [_of_suite(report, suite, folded) for suite in order]
+    return [_of_suite(report, suite) for suite in order]
 
 
-def _of_suite(report: Report, suite: str, folded: bool) -> Sheet:
+def _of_suite(report: Report, suite: str) -> Sheet:
     """The lines of each source stand together, in the order of `SOURCES`; those with the best
     average come first, then those without one by name. Averages over corpora and over tasks stand
     before the tasks where there are any.
@@ -60,24 +55,18 @@ def _of_suite(report: Report, suite: str, folded: bool) -> Sheet:
         columns += ["average", "by task"]
     title = report.title or SUITES.get(suite, suite)
     sheet = Sheet(suite, title, columns + tasks, [])
-    sparse = _sparse(lines, len(tasks)) if folded else {}
 
     def place(line: Line) -> tuple[int, float, Line]:
         mean = -averages[line].mean if line in averages else 1.0
         return SOURCES.index(line[2]), mean, line
 
     for line in sorted(lines, key=place):
-        if line in sparse:
-            continue
         model, variant, source = line
         cells = [line_name(model, variant), source]
         if averages:
             cells += _average_cells(averages.get(line))
         cells += [percent(lines[line].get(task)) for task in tasks]
         sheet.rows.append(cells)
-    if sparse:
-        runs = sum(source == "run" for _, source, *_ in sheet.rows)
-        sheet.rows.insert(runs, _folded_row(sparse, len(tasks), len(sheet.columns)))
     return sheet
 
 
@@ -85,37 +74,6 @@ def _average_cells(mean: Row | None) -> list[str]:
     if mean is None or mean.task_mean is None:
         return [percent(mean), "–"]
     return [percent(mean), f"{100 * mean.task_mean:.1f}"]
-
-
-def _sparse(
-    lines: Mapping[Line, Mapping[str, Row]],
-    tasks: int,
-) -> dict[Line, int]:
-    """The runs with at most a third of the tasks, as on the board, and how many each has; none
-    where it is one alone, or where no run has more.
-    """
-    runs = 0
-    sparse = {}
-    for line, cells in lines.items():
-        if line[2] == "run":
-            runs += 1
-            if len(cells) <= tasks // FEW:
-                sparse[line] = len(cells)
-    return sparse if 1 < len(sparse) < runs else {}
-
-
-def _folded_row(
-    sparse: Mapping[Line, int],
-    tasks: int,
-    columns: int,
-) -> list[str]:
-    """``2 models with 1–2 of 8 tasks``, in as many cells as the table has columns."""
-    models = {model for model, _, _ in sparse}
-    fewest, most = min(sparse.values()), max(sparse.values())
-    span = str(most) if fewest == most else f"{fewest}–{most}"
-    plural = "s" if len(models) > 1 else ""
-    name = f"{len(models)} model{plural} with {span} of {tasks} tasks (--all)"
-    return [name, "run", *[""] * (columns - 2)]
 
 
 def percent(row: Row | None) -> str:

@@ -112,9 +112,10 @@ def test_models_below_a_baseline_are_named_first(tmp_path):
         save_run(tmp_path, "weak", task, 42, 0.29)
         save_run(tmp_path, "good", task, 42, 0.31)
     save_run(tmp_path, "equal", "gad", 42, 0.3)
+    save_run(tmp_path, "part", "gad", 42, 0.1, limit=200)  # the baseline saw all texts
     bar = "29.0, below the baseline 30.0 (majority)"
     text = f"weak learnt less than a baseline: gad {bar}; hoc {bar}"
     assert build(tmp_path).notes[0] == text
-    assert not any(n.startswith(("good learnt", "equal learnt")) for n in build(tmp_path).notes)
+    assert [n for n in build(tmp_path).notes if "learnt less" in n] == [text]
     assert text in build(tmp_path, sources=["run"]).notes, "where baselines are not shown"
     assert not any("below the baseline" in n for n in build(tmp_path, sources=["baseline"]).notes)

@@ -134,20 +134,6 @@ def test_rows_are_by_task_then_source_then_name_and_suites_in_their_order(tmp_pa
     assert titles == ["French", "English", "Needle in a haystack"]
 
 
-def test_runs_with_few_of_the_tasks_are_counted_where_they_are_folded(tmp_path):
-    for task in ("gad", "anatem", "hoc"):
-        save_run(tmp_path, "whole", task, 42, 0.5)
-    for model in ("b", "c"):
-        save_run(tmp_path, model, "gad", 42, 0.5)
-    report = build(tmp_path, "micro", sources=["run"])
-    ((_, _, _, rows),) = sheets(report, folded=True)
-    assert [row[0] for row in rows] == ["whole", "2 models with 1 of 3 tasks (--all)"]
-    ((_, _, _, rows),) = sheets(report)
-    assert [row[0] for row in rows] == ["b", "c", "whole"]
-    ((_, _, _, rows),) = sheets(build(tmp_path, "micro", models=["whole", "b"]), folded=True)
-    assert [row[0] for row in rows] == ["b", "whole"], "one alone takes no more room than its count"
-
-
 def test_footnotes_tell_of_the_window(tmp_path):
     cut = {"truncated_documents": 2, "lost_gold": 5, "ceiling": {"macro_f1": 0.9}}
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, windows=cut)

@@ -135,7 +135,7 @@ class StudyTable(_Read):
     def title(self) -> str:
         """Its file, what it asks, and on which part of the gold."""
         title = f"{self.file}: {self.study}"
-        return title if self.slice is None else f"{title} (scores of {self.slice} mentions)"
+        return title if self.slice is None else f"{title}; scored here on {self.slice} mentions"
 
 
 @dataclass(frozen=True, slots=True)
