@@ -144,21 +144,23 @@ def test_data_that_nothing_reads_cleanly_is_refused_with_its_line_and_the_reader
         scaffold(tmp_path / "brat", "made")
 
 
-def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path):
+@pytest.mark.parametrize("column", ["patient_id", "ipp_patient", "no_dossier"])
+def test_a_column_called_label_is_the_label_and_a_patient_groups(column, tmp_path):
     many = [
         {
             "text": f"a note {i} with words",
             "sex": "fm"[i % 2],
             "label": "abc"[i % 3],
-            "patient_id": f"p{i // 4}",
+            column: f"p{i // 4}",
         }
         for i in range(60)
     ]
     for name in ("all.tsv", "all.jsonl"):
         text = scaffold(write(tmp_path / name, many), "made").text
-        assert "label: label, group: patient_id" in text
+        assert f"label: label, group: {column}" in text
         assert "# check; not read: sex" in text
         assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in text
+        assert "access: agreement" in text
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])

@@ -25,9 +25,11 @@ LABEL = re.compile(
 )
 """What columns of labels are called."""
 _GROUP = re.compile(
-    r"\s*(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?\s*",
+    r"\s*(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?\s*"
+    r"|(.*_)?(patient|ipp|nip|mrn|dossier)(_.*)?",
     re.IGNORECASE,
 )
+"""What columns of texts that belong together are called."""
 _PAIRS = (
     ("sentence1", "sentence2"),
     ("text1", "text2"),

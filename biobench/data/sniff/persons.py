@@ -10,7 +10,7 @@ from biobench.schema.document import Document
 _PERSONAL = re.compile(
     r"subject_?(id|no)|((id|nom|prenom|date|no|num)_?(de_?|du_?)?)?"
     r"(patient|person|hadm|mrn|ipp|nip|birth|dob|naissance|surname|first_?name|last_?name"
-    r"|nom|prenom|address|adresse)(_?(id|name|no|date))?",
+    r"|nom|prenom|address|adresse)(_?(id|name|no|date))?|(.*_)?(patient|ipp|nip|mrn|dossier)(_.*)?",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.](19|20)?\d\d\b|\b(19|20)\d\d-\d\d-\d\d\b")
