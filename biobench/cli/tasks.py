@@ -233,7 +233,7 @@ def new(
     label: str | None = None,
     group: str | None = None,
     clinical: bool = False,
-    language: str = "en",
+    language: str | None = None,
     separator: str | None = None,
     revision: str | None = None,
     data_dir: DataDir = None,
@@ -249,7 +249,7 @@ def new(
     label: Column or field of the label.
     group: Column of what belongs together (a patient).
     clinical: The texts are patients': access needs an agreement.
-    language: ISO 639-1 code.
+    language: ISO 639-1 code (default: en or fr, by the texts).
     separator: What parts several labels of a cell.
     revision: Branch, tag or commit of a hub:... data set.
     output: Default: ID.yaml.

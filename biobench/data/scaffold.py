@@ -16,6 +16,7 @@ from biobench.data.fetch import fetch_named
 from biobench.data.load import CountedSource, read_counted
 from biobench.data.locate import HOMEPAGE
 from biobench.data.sniff import Attempt, Wanted, sniff
+from biobench.data.sniff.languages import language_of
 from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
 from biobench.data.sniff.persons import signs_of_persons
 from biobench.errors import BioBenchError, DataFormatError, UsageError
@@ -44,7 +45,7 @@ def scaffold(
     path: str | Path,
     task_id: str,
     *,
-    language: str = "en",
+    language: str | None = None,
     wanted: Wanted | None = None,
     clinical: bool = False,
 ) -> Draft:
@@ -54,7 +55,7 @@ def scaffold(
     Each way to read the content is tried on all of it; the one that loses least is kept. Files or
     folders called train, dev and test are taken as splits; without a dev part, validation is cut
     from the end of train; a single file is split 80/10/10. wanted: columns, not to be guessed.
-    clinical: the texts are patients'.
+    clinical: the texts are patients'. language: None takes English or French, by the texts.
     Raises UsageError when there is no such file or `task_id` is none, DataFormatError with file and
     line when nothing reads cleanly.
     """
@@ -68,6 +69,7 @@ def scaffold(
     if trial.proposal.files is not None:
         parts = name_files(parts, trial.proposal.files)
     data_dir = parts.folder.resolve().parent
+    language = language or language_of(trial.documents)
     text, task, source = _read_as_drafted(parts, trial, task_id, language, data_dir)
     findings = audit(task.spec, source.documents, source.labels, {})
     lines = [*_guessed(trial, parts), *_counted(source), *_remarks(parts)]

@@ -205,6 +205,20 @@ def test_labels_joined_by_a_sign_are_several(ending, tmp_path):
     assert made(write(tmp_path / "few" / f"all.{ending}", cells)).spec.labels == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("douleur de la jambe, suivie par le service", "fr"),
+        ("pain in the leg for two days", "en"),
+        ("12,5 mg", "en"),
+    ],
+)
+def test_texts_say_whether_they_are_french_or_english(text, language, tmp_path):
+    items = [{"text": f"{text} {i}", "label": "ab"[i % 2]} for i in range(30)]
+    draft = scaffold(write(tmp_path / "all.jsonl", items), "made")
+    assert f"language: {language} " in draft.text
+
+
 def test_named_columns_are_taken(tmp_path):
     items = [
         {
