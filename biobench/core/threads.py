@@ -1,5 +1,5 @@
-"""The CPUs and memory that this process may use, how its threads wait, and what becomes of memory
-that it frees. Free of torch: it acts before torch loads.
+"""The CPUs and memory that this process may use, and how its threads wait. Free of torch: it acts
+before torch loads.
 
 A container, a pod or a batch job sees the whole machine in most places and its own share in its
 control groups alone. A limit may stand at any level above the process: every level from the group
@@ -15,7 +15,6 @@ and on a busy machine threads sleep at once.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import re
@@ -33,12 +32,6 @@ BUSY = 0.75
 GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _GROUP = re.compile(r"^0::/*(.*)$", re.MULTILINE)
 _DROPPED = re.compile(r"^inactive_file (\d+)$", re.MULTILINE)
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-"""Parameters of glibc's mallopt(3)."""
-_KEPT = 1 << 30
-"""Bytes of a block, and of free memory at the heap's end, up to which nothing is given back."""
-_OLD_LIMIT = 1 << 25
-"""The largest block that glibc before 2.35 takes from its heap."""
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
@@ -65,18 +58,6 @@ def prepare_threads(threads: int | None = None) -> int:
     if threads is not None and "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     return count
-
-
-def keep_freed_memory() -> None:
-    """Let this process use freed memory again rather than give it back to the system.
-
-    Tensors of a training step are large enough for glibc to map and unmap each: every step then
-    waits for the system to clear the same pages. Other C libraries have no such setting.
-    """
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        # The second alone fixes the first at 128 KiB, and every tensor would be mapped.
-        if mallopt(MMAP_THRESHOLD, _KEPT) or mallopt(MMAP_THRESHOLD, _OLD_LIMIT):
-            mallopt(TRIM_THRESHOLD, _KEPT)
 
 
 def usable_cpus() -> int:

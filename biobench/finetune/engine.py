@@ -19,7 +19,6 @@ from biobench.core.machine import Precision, is_out_of_memory
 from biobench.core.packages import from_package
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP
-from biobench.core.threads import keep_freed_memory
 from biobench.core.tokenizer import probe_ids
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
@@ -57,8 +56,6 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     if device.index is not None:
         # Kernels and libraries that are given no device use the current one.
         torch.cuda.set_device(device)
-    if device.type == "cpu":
-        keep_freed_memory()
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0

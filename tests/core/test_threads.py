@@ -5,9 +5,6 @@ busy machines.
 from __future__ import annotations
 
 import os
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -154,23 +151,3 @@ def test_a_machine_without_control_groups_limits_nothing(tmp_path: Path) -> None
         None,
         None,
     )
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has the setting")
-def test_freed_memory_is_used_again_without_faults() -> None:
-    code = (
-        "import resource\n"
-        "from biobench.core.threads import keep_freed_memory\n"
-        "def faults():\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    for _ in range(8):\n"
-        "        block = bytes(4_000_000), bytes(4_000_000)\n"
-        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "given_back = faults()\n"
-        "keep_freed_memory()\n"
-        "faults()\n"
-        "print(given_back, faults())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    given_back, kept = map(int, done.stdout.split())
-    assert (given_back > 1000, kept < 100) == (True, True), done.stdout
