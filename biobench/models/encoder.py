@@ -220,8 +220,8 @@ class Encoder(nn.Module):
             self.plain = f"documents run {self.attention}"
         elif torch._dynamo.config.disable:
             self.plain = "TORCH_COMPILE_DISABLE is set"
-        elif not self._reads_embeddings():
-            self.plain = "the model does not read embeddings as it reads ids"
+        else:
+            self.plain = self._misreading()
         if self.plain is not None:
             return
         # With and without token types, and anew where an adapter has changed the layers.
@@ -229,16 +229,17 @@ class Encoder(nn.Module):
         self.model.compile(backend=backend, dynamic=False, fullgraph=True)
         self.compiles = True
 
-    def _reads_embeddings(self) -> bool:
-        """Whether rows of its table give the states that ids give; ESM then has no positions."""
+    def _misreading(self) -> str | None:
+        """Why rows of its table do not give the states that ids give; ESM then has no positions."""
         sequences = self.probes.sequences()
         layout = Layout([len(s) for s in sequences], self.device)
         inputs = packed_inputs(sequences, None, self.position_offset)
         try:
             with self._mode(training=False), torch.no_grad(), packed(layout):
-                return agree(self._states(inputs, by_table=True), self._states(inputs))
-        except Exception:  # what a model's own code raises has no common class
-            return False
+                same = agree(self._states(inputs, by_table=True), self._states(inputs))
+        except Exception as error:  # what a model's own code raises has no common class
+            return f"the model does not read embeddings: {first_line(error, 120)}"
+        return None if same else "the model does not read embeddings as it reads ids"
 
     def gives_up_compiling(self, error: BaseException) -> bool:
         """Whether layers were compiled until now, when this error came; from now on they are

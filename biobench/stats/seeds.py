@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import not_
 from statistics import median
 
 from numpy.typing import ArrayLike
@@ -194,4 +192,4 @@ def failed_runs(scores: ArrayLike) -> tuple[bool, ...]:
 
 def without_failed(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:
     """The scores of the runs that did not fail."""
-    return tuple(compress(scores, map(not_, failed)))
+    return tuple(score for score, lost in zip(scores, failed, strict=True) if not lost)

@@ -46,15 +46,30 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
         return Spelling()
     if len(tags) < 2 or len(tags) > _MOST_NAMES:
         return None
-    spelled = {tag: _spelled(tag) for tag in tags}
-    unspelled = [tag for tag, new in spelled.items() if new is None]
-    has_types = any(new is not None and "-" in new for new in spelled.values())
-    if len(unspelled) == 1 and has_types and "O" not in spelled.values():
-        spelled[unspelled[0]] = "O"  # a word of the corpus for outside, such as NONE
-    tag_map = {tag: new for tag, new in spelled.items() if new is not None and new != tag}
-    if None in spelled.values():
+    spelled, unspelled = _all_spelled(tags)
+    if unspelled:
         return _names_only(tags)
+    tag_map = {tag: usual_tag for tag, usual_tag in spelled.items() if usual_tag != tag}
     return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
+
+
+def _all_spelled(tags: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """(tags as O, B-<type>, I-<type> or bare, those in no known spelling).
+
+    Where nothing else is outside, a single unknown one is the corpus's own word for it (NONE).
+    """
+    spelled: dict[str, str] = {}
+    unspelled = []
+    for tag in tags:
+        usual_tag = _spelled(tag)
+        if usual_tag is None:
+            unspelled.append(tag)
+        else:
+            spelled[tag] = usual_tag
+    has_types = any("-" in usual_tag for usual_tag in spelled.values())
+    if len(unspelled) == 1 and has_types and "O" not in spelled.values():
+        spelled[unspelled.pop()] = "O"
+    return spelled, unspelled
 
 
 def _names_only(tags: Mapping[str, int]) -> Spelling | None:
