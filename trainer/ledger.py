@@ -85,8 +85,6 @@ class PhaseRecord(Growing):
     """What computed the attention of each kind of layer (`trainer.model.attention`); empty in older
     ledgers.
     """
-    skipped_steps: int = 0
-    """Always 0; ledgers have had it from the first."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
     corpus: LedgerCorpus | None = later(None)

@@ -147,7 +147,12 @@ def test_a_noise_pair_has_one_objective_and_masking_is_free_only_where_they_diff
 
 
 def test_fields_of_earlier_ledgers_are_read() -> None:
-    gone = {"causal_share": 0.5, "rope_base": 1e4, "validation_losses": {"source a": 1.0}}
+    gone = {
+        "skipped_steps": 0,
+        "causal_share": 0.5,
+        "rope_base": 1e4,
+        "validation_losses": {"source a": 1.0},
+    }
     assert changed({f"phases.0.{name}": value for name, value in gone.items()}) == ledger("a")
 
 
