@@ -15,7 +15,7 @@ from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.stats import Estimand, pooled_df, t_from_se, task_weights
 
-COSTS = ("seconds", "energy_kwh", "train_tokens_per_second")
+COSTS = ("seconds", "train_tokens_per_second")
 """Fields of what runs cost that are means over them."""
 
 

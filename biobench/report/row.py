@@ -76,8 +76,6 @@ class Row:
     seconds: float | None = None
     """Mean wall seconds of a run."""
     peak_memory_bytes: int | None = None
-    energy_kwh: float | None = None
-    """Mean over runs; None where one of them was not measured."""
     train_tokens_per_second: float | None = None
     """Mean over runs, of training alone."""
     truncated_documents: int | None = None

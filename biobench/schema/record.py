@@ -158,9 +158,7 @@ class Cost(Strict):
     peak_memory_bytes: Bytes
     train_tokens_per_second: Annotated[float, Field(ge=0, le=1e18)]
     energy_kwh: Seconds | None = None
-    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody
-    asked, or where an earlier process of the run was killed.
-    """
+    """Records of earlier versions may hold it; nothing measures or shows it."""
 
 
 class Windows(Strict):

@@ -54,7 +54,6 @@ class Brief(NamedTuple):
     started: str
     seconds: float
     peak_memory_bytes: int
-    energy_kwh: float | None
     train_tokens_per_second: float
     max_length: int
     truncated_documents: int
@@ -112,7 +111,6 @@ class Brief(NamedTuple):
             started=r.provenance.started,
             seconds=r.cost.seconds,
             peak_memory_bytes=r.cost.peak_memory_bytes,
-            energy_kwh=r.cost.energy_kwh,
             train_tokens_per_second=r.cost.train_tokens_per_second,
             max_length=r.windows.max_length,
             truncated_documents=r.windows.truncated_documents,

@@ -110,14 +110,18 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():
     rows = []
     for i, row in enumerate(line(parameters=7)):
-        costs = {"seconds": float(i), "energy_kwh": 2.0 * i, "peak_memory_bytes": 10 + i % 3}
+        costs = {
+            "seconds": float(i),
+            "train_tokens_per_second": 2.0 * i,
+            "peak_memory_bytes": 10 + i % 3,
+        }
         rows.append(replace(row, **costs))
     found = average(rows)
     middle = (len(TASKS) - 1) / 2
-    assert (found.seconds, found.energy_kwh) == (middle, 2 * middle)
+    assert (found.seconds, found.train_tokens_per_second) == (middle, 2 * middle)
     assert (found.peak_memory_bytes, found.parameters) == (12, 7)
-    rows[0] = replace(rows[0], energy_kwh=None, metric="micro_f1")
-    assert (average(rows).energy_kwh, average(rows).metric) == (None, "mixed")
+    rows[0] = replace(rows[0], train_tokens_per_second=None, metric="micro_f1")
+    assert (average(rows).train_tokens_per_second, average(rows).metric) == (None, "mixed")
 
 
 def test_what_is_averaged_and_what_is_not():
