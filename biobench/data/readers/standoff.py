@@ -5,6 +5,7 @@ tags.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,6 +21,8 @@ _IDENTIFIER = re.compile(r"(?!-1$)[\w.:/-]*\d[\w.:/-]*")
 """A digit, and no more than what terminologies write beside it; -1 stands for no concept."""
 
 Fragments = tuple[tuple[int, int], ...]
+Named = tuple[int, int, str]
+"""Characters [start, end), and a label or an identifier."""
 Places = Sequence[tuple[int, int]]
 """Characters [start, end) of each."""
 Discontinuous = Literal["error", "hull", "drop", "each"]
@@ -58,6 +61,10 @@ class Mention:
         """Past the last character."""
         return self.fragments[-1][1]
 
+    def note(self, kind: str) -> str | None:
+        """The text of the last note of this type; None where there is none."""
+        return dict(self.codes).get(kind)
+
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The concepts of a terminology that its codes name, in the file's order; a code that holds
@@ -65,10 +72,14 @@ class Mention:
         """
         found: list[str] = []
         for _, code in self.codes:
-            words = [word for word in _BETWEEN_IDENTIFIERS.split(code) if word]
-            if all(_IDENTIFIER.fullmatch(word) for word in words):
+            words = list(filter(None, _BETWEEN_IDENTIFIERS.split(code)))
+            if all(map(_IDENTIFIER.fullmatch, words)):
                 found += words
         return tuple(dict.fromkeys(found))
+
+    def concepts(self, start: int, end: int) -> list[Named]:
+        """Its identifiers, at characters [start, end)."""
+        return [(start, end, identifier) for identifier in self.identifiers]
 
 
 @dataclass(slots=True)
@@ -103,10 +114,11 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
     """
     offsets = ";".join(f"{a}-{b}" for a, b in fragments)
     hint = "offsets count characters (code points) from 0, the end is past the last"
-    if any(not 0 <= a < b <= len(text) for a, b in fragments):
-        message = f"offsets {offsets} leave the text (length {len(text)})"
+    if not all(0 <= a < b <= len(text) for a, b in fragments):
         cause = edges.meant(text, fragments, surface) or "check offsets and text"
-        raise location.bad(message, f"{hint}; {cause}")
+        raise location.bad(
+            f"offsets {offsets} leave the text (length {len(text)})", f"{hint}; {cause}"
+        )
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
         cause = edges.meant(text, fragments, surface) or "is it the same text?"
@@ -126,26 +138,20 @@ def merge_fragments(fragments: Places, text: str) -> Fragments:
     return tuple(merged)
 
 
-def flat(
-    location: FileLine,
-    fragments: Places,
-    text: str,
-    policy: Discontinuous,
-    label: str,
-    name: str,
-) -> list[Span]:
-    """What becomes of the mention of these fragments; DataFormatError with its name where the
-    policy refuses it.
+def flat(mention: Mention, text: str, policy: Discontinuous, label: str) -> list[Span]:
+    """What becomes of the mention with this label. Raises DataFormatError where the policy refuses
+    it.
     """
-    pieces = merge_fragments(fragments, text)
+    pieces = merge_fragments(mention.fragments, text)
     if len(pieces) > 1 and policy == "error":
-        hint = "set `reader.discontinuous`"
-        raise location.bad("the mention is discontinuous: {}", hint, name)
+        raise mention.location.bad(
+            "the mention is discontinuous: {}", "set `reader.discontinuous`", mention.surface
+        )
     if len(pieces) > 1 and policy == "drop":
         return []
     if policy == "hull":
-        return [Span(pieces[0][0], pieces[-1][1], label)]
-    return [Span(*piece, label) for piece in pieces]
+        pieces = ((pieces[0][0], pieces[-1][1]),)
+    return [Span(start, end, label) for start, end in pieces]
 
 
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
@@ -168,15 +174,19 @@ def mentions_to_tags(
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
+    starts = [start for start, _ in tokens]
+    ends = [end for _, end in tokens]
     for span in _in_turn(spans, overlap):
-        covered = _covered(span, tokens, touched=overlap == "first")
-        taken = any(owners[k] is not None for k in covered)
+        covered = slice(bisect_left(starts, span.start), bisect_right(ends, span.end))
+        if overlap == "first":
+            covered = slice(bisect_right(ends, span.start), bisect_left(starts, span.end))
+        taken = any(owners[covered])
         if taken and overlap == "error":
             raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
-        if taken and overlap != "last":
-            continue
-        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=True):
-            tags[k], owners[k] = tag, span
+        if not taken or overlap == "last":
+            size = len(tags[covered])
+            tags[covered] = mention_tags(span.label, size)
+            owners[covered] = [span] * size
     return tags, owners
 
 
@@ -187,13 +197,6 @@ def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
     if overlap == "longest":
         return sorted(spans, key=lambda span: (span.start - span.end, span.start))
     return sorted(spans, key=lambda span: span.start)
-
-
-def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
-    """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
-    if touched:
-        return [k for k, (a, b) in enumerate(tokens) if a < span.end and span.start < b]
-    return [k for k, (a, b) in enumerate(tokens) if span.start <= a and b <= span.end]
 
 
 def with_tags(document: Document, tokeniser: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
@@ -230,10 +233,6 @@ def finished(location: FileLine, document: Document, options: TokenisedOptions) 
         raise location.bad(str(error), "set `reader.overlap`") from None
 
 
-Named = tuple[int, int, str]
-"""Characters [start, end), and a label or an identifier."""
-
-
 def unit(document: Document, start: int, end: int, id: str) -> Document:
     """The document's characters [start, end) as one of its own. Mentions that the border cuts are
     dropped, and counted as unexpressed where they begin inside.
@@ -242,15 +241,17 @@ def unit(document: Document, start: int, end: int, id: str) -> Document:
     def inside(named: Iterable[Named]) -> list[Named]:
         return [(a - start, b - start, name) for a, b, name in named if start <= a and b <= end]
 
+    cut: list[str] = []
+    for span in set(document.spans):
+        if start <= span.start < end < span.end:
+            cut.append(span.label)
     return replace(
         document,
         id=id,
         text=document.text[start:end],
         spans=tuple(Span(*named) for named in inside(document.spans)),
         concepts=tuple(inside(document.concepts)),
-        unexpressed=tuple(
-            sorted(s.label for s in set(document.spans) if start <= s.start < end < s.end)
-        ),
+        unexpressed=tuple(sorted(cut)),
     )
 
 
