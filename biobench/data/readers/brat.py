@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from biobench.data.readers.base import (
     DocumentNames,
@@ -32,7 +32,7 @@ from biobench.data.readers.standoff import (
     unit,
 )
 from biobench.schema.document import Document, Span
-from biobench.schema.source import fail, later, one_group
+from biobench.schema.source import OneGroup, fail, later
 
 _BOUND = re.compile(r"(T[^\t]*)\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 _NOTE = re.compile(r"#[^\t]*\t(\S+) (\S+)\t(.*)")
@@ -55,7 +55,7 @@ class BratOptions(TokenisedOptions):
     T1<tab>DISO`) or normalisation (`N1<tab>Reference T1 UMLS:C0018787<tab>heart`) that holds it; of
     several the last wins.
     """
-    label_match: str = later("(.+)")
+    label_match: OneGroup = later("(.+)")
     """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a
     normalisation.
     """
@@ -82,11 +82,6 @@ class BratOptions(TokenisedOptions):
                 "name the annotation type, or leave it out",
             )
         return self
-
-    @field_validator("label_match")
-    @classmethod
-    def _one_group(cls, value: str) -> str:
-        return one_group(value)
 
 
 @reader(BratOptions)

@@ -222,10 +222,9 @@ def _text(value: Any) -> str:
 
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     """Option name to text, in the order of the task's labels, else (counted) of the names."""
-    labels = row.location.request.spec.labels
     names: list[str] = []
-    if options.target == "options" and isinstance(labels, list):
-        names = labels
+    if options.target == "options":
+        names = row.location.request.known_labels or []
     if isinstance(options.options, list):
         values = map(_text, map(row.values.get, options.options))
         return dict(zip(names or ascii_lowercase, values, strict=False))

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal
 
-from pydantic import field_validator
-
 from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.standoff import Mention, Named, RawDocument, check_surface
 from biobench.schema.document import Document, Remark, Span
-from biobench.schema.source import later, one_group
+from biobench.schema.source import OneGroup, later
 
 _TEXTS = re.compile(r"([^|\t]+)\|t\|(.*)\n\1\|a\|(.*)")
 
@@ -28,15 +26,10 @@ class PubtatorOptions(ReaderOptions):
     """concept: mentions are labelled with the concept id of their sixth column, where it is a
     single one.
     """
-    concept_match: str = later("(.+)")
+    concept_match: OneGroup = later("(.+)")
     """Regular expression over the whole concept id, without blanks around it; its first group is
     the label. Mentions that do not match (several concepts, none) are dropped.
     """
-
-    @field_validator("concept_match")
-    @classmethod
-    def _one_group(cls, value: str) -> str:
-        return one_group(value)
 
 
 @reader(PubtatorOptions)

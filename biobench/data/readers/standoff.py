@@ -112,17 +112,18 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
     """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
     space aside.
     """
-    offsets = ";".join(f"{a}-{b}" for a, b in fragments)
-    hint = "offsets count characters (code points) from 0, the end is past the last"
-    if not all(0 <= a < b <= len(text) for a, b in fragments):
-        cause = edges.meant(text, fragments, surface) or "check offsets and text"
-        raise location.bad(
-            f"offsets {offsets} leave the text (length {len(text)})", f"{hint}; {cause}"
-        )
-    covered = "".join(squeezed(text[a:b]) for a, b in fragments)
-    if covered != squeezed(surface) or not covered:
-        cause = edges.meant(text, fragments, surface) or "is it the same text?"
-        raise location.bad(f"characters {offsets} are not {{}}", f"{hint}; {cause}", surface)
+    offsets = ";".join(f"{start}-{end}" for start, end in fragments)
+    covered = "".join(squeezed(text[start:end]) for start, end in fragments)
+    message = f"characters {offsets} are not {{}}"
+    advice = "is it the same text?"
+    if not all(0 <= start < end <= len(text) for start, end in fragments):
+        message = f"offsets {offsets} leave the text (length {len(text)})"
+        advice = "check offsets and text"
+    elif covered and covered == squeezed(surface):
+        return
+    cause = edges.meant(text, fragments, surface) or advice
+    hint = f"offsets count characters (code points) from 0, the end is past the last; {cause}"
+    raise location.bad(message, hint, surface)
 
 
 def merge_fragments(fragments: Places, text: str) -> Fragments:
@@ -155,11 +156,6 @@ def flat(mention: Mention, text: str, policy: Discontinuous, label: str) -> list
 
 
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
-
-
-def tokenise(text: str, tokeniser: Tokeniser) -> Fragments:
-    """Character offsets of tokens."""
-    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[tokeniser], text))
 
 
 def mentions_to_tags(
@@ -205,7 +201,8 @@ def with_tags(document: Document, tokeniser: Tokeniser, overlap: Overlap, decode
     Mentions of which no token is left (they hold no whole one, or others took them all) become
     `unexpressed`. Raises ValueError for overlap ``error``.
     """
-    tokens = tokenise(document.text, tokeniser)
+    matches = re.finditer(_PATTERNS[tokeniser], document.text)
+    tokens = tuple(match.span() for match in matches)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
     scored: set[Span | None] = set()
     for begin, end, _ in decode_tags(tags, decode):
