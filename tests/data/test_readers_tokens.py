@@ -99,7 +99,7 @@ def test_iob1_with_docstart_ids_and_extra_columns(make_task, fixtures):
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
-def test_neighbours_of_two_types_stay_two_when_the_types_become_one(scheme, make_task, tmp_path):
+def test_neighbours_of_two_types_stay_two_when_the_types_become_one(scheme, parsed):
     """IOB1 tells the two apart by their types alone; a dropped type between them ends a mention
     too.
     """
@@ -108,10 +108,9 @@ def test_neighbours_of_two_types_stay_two_when_the_types_become_one(scheme, make
         "IOB2": "B-dna I-dna B-rna B-other B-dna B-dna O",
         "IOBES": "B-dna E-dna S-rna S-other S-dna S-dna O",
     }[scheme].split()
-    (tmp_path / "iob").mkdir()
-    (tmp_path / "iob" / "a.tsv").write_text("".join(f"w{i}\t{tag}\n" for i, tag in enumerate(tags)))
+    text = "".join(f"w{i}\t{tag}\n" for i, tag in enumerate(tags))
     reader = f"{{format: iob, scheme: {scheme}, types: {{dna: X, rna: X, other: null}}}}"
-    (document,) = _one_file(make_task, tmp_path, "a.tsv", labels="[X]", reader=reader)
+    (document,) = parsed(reader, "{all: a.tsv}", {"a.tsv": text}, type="token_ner", labels="[X]")
     assert document.tags == ("B-X", "I-X", "B-X", "O", "B-X", "B-X", "O")
     assert [document.text[a:b] for a, b, _ in document.spans] == ["w0 w1", "w2", "w4", "w5"]
 
@@ -127,15 +126,14 @@ def test_medline_markers_and_document_unit(make_task, fixtures):
     ]
 
 
-def test_words_before_the_first_marker_belong_to_no_document(make_task, tmp_path):
-    (tmp_path / "iob").mkdir()
-    (tmp_path / "iob" / "late.tsv").write_text("\nlost\tO\n\n-DOCSTART-\tO\n\nkept\tO\n")
-    spec = {"labels": "[D]", "reader": "{format: iob}"}
-    assert [d.text for d in _one_file(make_task, tmp_path, "late.tsv", **spec)] == ["lost", "kept"]
+def test_words_before_the_first_marker_belong_to_no_document(parsed):
+    reader, files, spec = "{format: iob}", "{all: late.tsv}", {"type": "token_ner"}
+    late = {"late.tsv": "\nlost\tO\n\n-DOCSTART-\tO\n\nkept\tO\n"}
+    assert [d.text for d in parsed(reader, files, late, **spec)] == ["lost", "kept"]
     with pytest.raises(
         DataFormatError, match=r"late\.tsv:2: has words without a document marker before them"
     ):
-        _one_file(make_task, tmp_path, "late.tsv", unit="document", **spec)
+        parsed(reader, files, unit="document", **spec)
 
 
 def test_docstart_without_an_id(make_task, fixtures):
