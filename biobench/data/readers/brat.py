@@ -99,15 +99,12 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
             continue
         id, group = names.of(location.split or location.path.parent.name, raw.id)
         file_document = _file_document(options, raw, id, group)
-        for start, end, name in _segments(options, raw):
+        for start, end, unit_id in _units(options, raw, id):
             line = location.at(raw.text.count("\n", 0, start) + 1)
-            document = file_document
-            if options.segment != "document":
-                document = unit(file_document, start, end, f"{id}:{name}")
+            document = unit(file_document, start, end, unit_id)
             if options.group == "unit":
-                document = replace(document, group=document.id)
-            document = replace(document, origin=line.origin)
-            yield finished(line, document, options)
+                document = replace(document, group=unit_id)
+            yield finished(line, replace(document, origin=line.origin), options)
 
 
 def parse_brat(
@@ -183,16 +180,17 @@ def _file_document(options: BratOptions, raw: RawDocument, id: str, group: str) 
     return raw.location.document(id, raw.text, group, spans=tuple(spans), concepts=tuple(concepts))
 
 
-def _segments(options: BratOptions, raw: RawDocument) -> Iterator[tuple[int, int, str]]:
-    """(start, end, name) of what becomes a document."""
+def _units(options: BratOptions, raw: RawDocument, id: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, id) of what becomes a document."""
     if options.segment == "document":
-        yield 0, len(raw.text), ""
+        yield 0, len(raw.text), id
     elif options.segment == "line":
-        yield from lines_of(raw.text)
+        for start, end, number in lines_of(raw.text):
+            yield start, end, f"{id}:{number}"
     else:
         for mention in raw.mentions:
             if mention.label == options.segment_type:
-                yield mention.start, mention.end, mention.id
+                yield mention.start, mention.end, f"{id}:{mention.id}"
 
 
 def _label(options: BratOptions, mention: Mention) -> str | None:

@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ET
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -319,8 +319,6 @@ class DataRow:
 
 
 Layout = Literal["list", "lines", "keyed"]
-Item = tuple[FileLine, str, Any]
-"""Line, or number of an object in its file; its key; what should be an object."""
 
 
 def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
@@ -332,7 +330,7 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
     numbers = numbering()
     for location in request.places():
         prefix = location.prefix
-        for at, key, item in _ITEMS[layout](location):
+        for at, key, item in _items(location, layout):
             if not isinstance(item, dict):
                 raise at.bad(
                     "is not an object: {}",
@@ -343,41 +341,24 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
             yield DataRow(at, item, key or number)
 
 
-def _items_of_lines(location: FileLine) -> Iterator[Item]:
-    for line, text in read_lines(location.path):
-        if text.strip():
-            at = location.at(line)
-            yield at, "", parse_json(at, text, "write one object a line")
-
-
-def _items_of_list(location: FileLine) -> Iterator[Item]:
-    for number, item in enumerate(_container(location, "list"), start=1):
-        yield location.at(number), "", item
-
-
-def _items_of_object(location: FileLine) -> Iterator[Item]:
-    by_key = _container(location, "keyed")
-    for number, key in enumerate(by_key, start=1):
-        yield location.at(number), key, by_key[key]
-
-
-def _container(location: FileLine, layout: Layout) -> Any:
-    """The list, or the object without a repeated key, that a file is. Raises DataFormatError."""
-    wanted, fields = {"list": (list, None), "keyed": (dict, _once)}[layout]
+def _items(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str, Any]]:
+    """(line, or number of the object in its file; its key; what should be an object)."""
+    if layout == "lines":
+        for line, text in read_lines(location.path):
+            if text.strip():
+                at = location.at(line)
+                yield at, "", parse_json(at, text, "write one object a line")
+        return
+    container, fields = {"list": (list, None), "keyed": (dict, _once)}[layout]
     content = parse_json(location, read_text(location.path), "repair the file", fields)
     location.require(
-        isinstance(content, wanted),
+        isinstance(content, container),
         f"is not JSON of layout '{layout}'",
         "`reader.layout` is list, lines or keyed (objects by their ids)",
     )
-    return content
-
-
-_ITEMS: dict[Layout, Callable[[FileLine], Iterator[Item]]] = {
-    "list": _items_of_list,
-    "lines": _items_of_lines,
-    "keyed": _items_of_object,
-}
+    by_key = content.items() if layout == "keyed" else zip(repeat(""), content)
+    for number, (key, item) in enumerate(by_key, start=1):
+        yield location.at(number), key, item
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:

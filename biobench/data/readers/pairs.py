@@ -127,7 +127,8 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
 
 def _deft_document(location: FileLine, form: _Form, element: Element, number: str) -> Document:
     """Raises DataFormatError for an element without its texts or its answer."""
-    source, *targets = _deft_texts(element)
+    targets = [" ".join((target.text or "").split()) for target in element.findall("cible")]
+    source = " ".join(element.findtext("source", "").split())
     location.require(
         len(targets) == form.targets and all((source, *targets)),
         f"element {{}} has not one source and {form.targets} cible with text",
@@ -153,13 +154,6 @@ def _deft_document(location: FileLine, form: _Form, element: Element, number: st
         pieces=pieces,
         labels=(answer,),
     )
-
-
-def _deft_texts(element: Element) -> Iterator[str]:
-    """The source (empty where there is none) and its targets, with single blanks."""
-    yield " ".join(element.findtext("source", "").split())
-    for target in element.findall("cible"):
-        yield " ".join((target.text or "").split())
 
 
 class ChoicesOptions(ReaderOptions):

@@ -252,12 +252,12 @@ def unit(document: Document, start: int, end: int, id: str) -> Document:
     )
 
 
-def lines_of(text: str) -> Iterator[tuple[int, int, str]]:
+def lines_of(text: str) -> Iterator[tuple[int, int, int]]:
     """(start, end, number from 1) of every line that holds more than white space, ends trimmed."""
     position = 0
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         if stripped:
             start = position + line.index(stripped)
-            yield start, start + len(stripped), str(number)
+            yield start, start + len(stripped), number
         position += len(line) + 1

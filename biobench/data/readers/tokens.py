@@ -26,7 +26,7 @@ from biobench.schema.tags import Mode, Scheme, Tagging, tags_to_spans
 
 _MARKER = re.compile(
     r"###MEDLINE:\s*(?P<medline>\S+)\s*"
-    r"|-DOCSTART-(?:\s+\(?(?P<docstart>[^\s()]+)\)?)?(?:\s.*)?"
+    r"|-DOCSTART-(?:\s+\(?(?:O|-X-[^\s()]*|(?P<docstart>[^\s()]+))\)?)?(?:\s.*)?"
 )
 SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
@@ -192,12 +192,7 @@ def _blocks(
 def _marker(line: str) -> str | None:
     """The document id of a marker line (empty when it names none), or None for any other line."""
     match = _MARKER.fullmatch(line)
-    if match is None:
-        return None
-    name = match["docstart"] or ""
-    if name == "O" or name.startswith("-X-"):
-        name = ""
-    return match["medline"] or name
+    return match and (match["medline"] or match["docstart"] or "")
 
 
 def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) -> list[Row]:
