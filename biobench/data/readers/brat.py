@@ -255,5 +255,9 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
             if code and mention.label in (options.mentions or [mention.label]):
                 ends[code] = min(mention.end, ends.get(code, mention.end))
         if ends:
-            evidence = tuple(sorted(ends.items()))
-            yield location.document(raw.id, raw.text, labels=tuple(sorted(ends)), evidence=evidence)
+            yield location.document(
+                raw.id,
+                raw.text,
+                labels=tuple(sorted(ends)),
+                evidence=tuple(sorted(ends.items())),
+            )

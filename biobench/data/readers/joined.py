@@ -54,8 +54,11 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     for text in texts:
         stem = text.path.stem
         if codes[stem]:
-            content = read_text(text.path, options.encoding_errors)
-            yield text.document(stem, content, labels=tuple(sorted(codes[stem])))
+            yield text.document(
+                stem,
+                read_text(text.path, options.encoding_errors),
+                labels=tuple(sorted(codes[stem])),
+            )
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -95,8 +98,7 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     numbers = numbering()
     for row in rows:
         if row.id in texts_by_key:
-            document_id = f"{row.id}-{next(numbers[row.id])}"
-            yield replace(row, id=document_id, text=texts_by_key[row.id])
+            yield replace(row, id=f"{row.id}-{next(numbers[row.id])}", text=texts_by_key[row.id])
 
 
 def _flag_rows(
@@ -248,8 +250,11 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
         file_labels: dict[str, None] = {}
         for sentence in sentences:
             file_labels.update(dict.fromkeys(sentence.labels))
-        text = " ".join(sentence.text for sentence in sentences)
-        yield location.document(stem, text, labels=tuple(file_labels))
+        yield location.document(
+            stem,
+            " ".join(sentence.text for sentence in sentences),
+            labels=tuple(file_labels),
+        )
     for location in partners.values():
         raise location.at(None).bad("has no text file of the same name", "complete the text folder")
 
@@ -264,9 +269,12 @@ def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) ->
     )
     stem = location.path.stem
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
-        labels = tuple(_labels_of(options, partner, segment))
-        at = location.at(number)
-        yield at.document(f"{stem}_{index}", line.strip(), stem, labels=labels)
+        yield location.at(number).document(
+            f"{stem}_{index}",
+            line.strip(),
+            stem,
+            labels=tuple(_labels_of(options, partner, segment)),
+        )
 
 
 def _labels_of(options: PairedOptions, partner: FileLine, segment: str) -> dict[str, None]:

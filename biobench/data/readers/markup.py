@@ -112,8 +112,9 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
                 spans: list[Span] = []
                 for entity in element.iter("e"):
                     spans += _entity(location, entity, text, unit_id)
-                group = document.get("id") or unit_id
-                annotated = location.document(unit_id, text, group, spans=tuple(spans))
+                annotated = location.document(
+                    unit_id, text, document.get("id") or unit_id, spans=tuple(spans)
+                )
                 yield with_tags(annotated, "blanks", "first", request.options.decode)
 
 

@@ -51,13 +51,13 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
                     continue
                 spans.add(Span(mention.start, mention.end, mention.location.label(label)))
                 concepts += mention.concepts(mention.start, mention.end)
-            repeated = Remark("repeated", f"{raw.id}, {len(raw.mentions)} mentions")
+            about = f"{raw.id}, {len(raw.mentions)} mentions"
             yield raw.location.document(
                 raw.id,
                 raw.text,
                 spans=tuple(sorted(spans)),
                 concepts=tuple(concepts),
-                remarks=(repeated,) * raw.repeats,
+                remarks=(Remark("repeated", about),) * raw.repeats,
             )
 
 

@@ -87,8 +87,11 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
             piece_words = piece.split()
             words += piece_words
             tags += mention_tags(label, len(piece_words))
-        content = tagged(words, tags, Tagging(decode=options.decode))
-        yield counterpart.location.document(record.id, group=record.patient, **content)
+        yield counterpart.location.document(
+            record.id,
+            group=record.patient,
+            **tagged(words, tags, Tagging(decode=options.decode)),
+        )
 
 
 def _records(options: RecordsOptions, files: list[FileLine]) -> Iterator[_Record]:
@@ -100,11 +103,17 @@ def _records(options: RecordsOptions, files: list[FileLine]) -> Iterator[_Record
         for match in _RECORD.finditer(text):
             number += text.count("\n", end, match.start())
             location = start.at(number)
-            is_nested = _MARKER.search(match[3])
-            is_apart = not text[end : match.start()].strip()
-            location.require(is_apart and not is_nested, _OUTSIDE, _REPAIR)
-            body = " ".join(match[3].split("\n")[:-1])
-            yield _Record(match[1], f"{match[1]}-{match[2]}", body, location)
+            location.require(
+                not text[end : match.start()].strip() and not _MARKER.search(match[3]),
+                _OUTSIDE,
+                _REPAIR,
+            )
+            yield _Record(
+                patient=match[1],
+                id=f"{match[1]}-{match[2]}",
+                body=" ".join(match[3].split("\n")[:-1]),
+                location=location,
+            )
             number += match[0].count("\n")
             end = match.end()
         start.at(number).require(not text[end:].strip(), _OUTSIDE, _REPAIR)
@@ -132,8 +141,11 @@ def _aligned(
         if plain:
             end = body.find(plain, position)
         if end < 0:
-            is_at_the_end = position == len(body) and not joined
-            location.require(is_at_the_end, "the masked note departs from its text", _AGREE)
+            location.require(
+                position == len(body) and not joined,
+                "the masked note departs from its text",
+                _AGREE,
+            )
             end = len(body)
         yield body[position:end], label
         yield plain, None

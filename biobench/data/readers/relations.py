@@ -157,8 +157,12 @@ def _pairs(options: ChemprotOptions, abstract: _Abstract) -> Iterator[Document]:
             text = masked(sentence, chemicals[chemical], genes[gene], options.both).strip()
             groups = abstract.gold.get((chemical, gene), {options.negative: ""})
             for label, ending in groups.items():
-                id = f"{abstract.pmid}.{chemical}.{gene}{ending}"
-                yield abstract.location.document(id, text, abstract.pmid, labels=(label,))
+                yield abstract.location.document(
+                    f"{abstract.pmid}.{chemical}.{gene}{ending}",
+                    text,
+                    abstract.pmid,
+                    labels=(label,),
+                )
 
 
 class DdiOptions(ReaderOptions):
@@ -215,8 +219,12 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                     "repair the file",
                     pair_id,
                 )
-                masked_text = masked(plain, drugs[drug], drugs[partner], options.both)
-                yield location.document(pair_id, masked_text.strip(), group, labels=(label,))
+                yield location.document(
+                    pair_id,
+                    masked(plain, drugs[drug], drugs[partner], options.both).strip(),
+                    group,
+                    labels=(label,),
+                )
 
 
 def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:

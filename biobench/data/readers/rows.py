@@ -255,9 +255,13 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
         if options.label_key == "first_word":
             names = [name.strip().partition(" ")[0] for name in names]
         id, group = row.id_and_group(options.id, options.group)
-        labels = _mapped(row.location, names, options.label_map)
-        query = row.query(options.first)
-        yield row.location.document(id, text, group, query=query, labels=labels)
+        yield row.location.document(
+            id,
+            text,
+            group,
+            query=row.query(options.first),
+            labels=_mapped(row.location, names, options.label_map),
+        )
 
 
 def _holds(name: str, phrases: list[str]) -> bool:

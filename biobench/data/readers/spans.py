@@ -61,8 +61,11 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
         spans: list[Span] = []
         for mention in mentions:
             spans += _mention(options, row, mention, text)
-        document = row.location.document(id, text, group, spans=tuple(spans))
-        yield finished(row.location, document, options)
+        yield finished(
+            row.location,
+            row.location.document(id, text, group, spans=tuple(spans)),
+            options,
+        )
 
 
 def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> list[Span]:
@@ -87,8 +90,13 @@ def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -
         "give it one label",
         str(label),
     )
-    mapped_label = row.location.mapped(str(label), options.types)
-    return _checked(row, text, (start, end), surface, mapped_label)
+    return _checked(
+        row,
+        text,
+        offsets=(start, end),
+        surface=surface,
+        label=row.location.mapped(str(label), options.types),
+    )
 
 
 def _checked(
@@ -161,6 +169,10 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
 
 def _table_mention(options: SpanTablesOptions, row: DataRow, text: str) -> list[Span]:
     """The span of a row; none where its label is dropped. Raises DataFormatError."""
-    label = row.location.mapped(row.text(options.label), options.types)
-    offsets = row.value(options.start), row.value(options.end)
-    return _checked(row, text, offsets, row.text(options.surface), label)
+    return _checked(
+        row,
+        text,
+        label=row.location.mapped(row.text(options.label), options.types),
+        offsets=(row.value(options.start), row.value(options.end)),
+        surface=row.text(options.surface),
+    )

@@ -121,9 +121,12 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
         advice = "check offsets and text"
     elif covered and covered == squeezed(surface):
         return
-    cause = edges.meant(text, fragments, surface) or advice
-    hint = f"offsets count characters (code points) from 0, the end is past the last; {cause}"
-    raise location.bad(message, hint, surface)
+    advice = edges.meant(text, fragments, surface) or advice
+    raise location.bad(
+        message,
+        f"offsets count characters (code points) from 0, the end is past the last; {advice}",
+        surface,
+    )
 
 
 def merge_fragments(fragments: Places, text: str) -> Fragments:

@@ -99,19 +99,21 @@ def _different(draw: Callable[[], _Drawn], wanted: int, split: str) -> list[_Dra
         sentences.setdefault(" ".join(drawn.words), drawn)
         if len(sentences) == wanted:
             return list(sentences.values())
-    message = f"the templates make only {len(sentences)} different {split}sentences, not {wanted}"
-    raise DataFormatError(message, hint="lower reader.sentences")
+    raise DataFormatError(
+        f"the templates make only {len(sentences)} different {split}sentences, not {wanted}",
+        hint="lower reader.sentences",
+    )
 
 
 def _document(id: str, split: str, drawn: _Drawn, options: SyntheticOptions) -> Document:
-    if options.content.endswith("ner"):
-        content = tagged(drawn.words, drawn.tags, Tagging())
-        return Document(id=id, group=id, split=split, **content)
-    return Document(id=id, group=id, text=" ".join(drawn.words), split=split, labels=(drawn.label,))
+    content = tagged(drawn.words, drawn.tags, Tagging())
+    if not options.content.endswith("ner"):
+        content = {"text": content["text"], "labels": (drawn.label,)}
+    return Document(id=id, group=id, split=split, **content)
 
 
-def _filled(template: str, fill: Callable[[str], tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Words and IOB2 tags of a template; `fill` gives text and type (empty: none) of a
+def _filled(template: str, fill: Callable[[str], tuple[str, str]], label: str) -> _Drawn:
+    """Label, words and IOB2 tags of a template; `fill` gives text and type (empty: none) of a
     ``{slot}``.
     """
     words: list[str] = []
@@ -123,7 +125,7 @@ def _filled(template: str, fill: Callable[[str], tuple[str, str]]) -> tuple[list
         slot_words = text.split()
         words += slot_words
         tags += mention_tags(kind, len(slot_words))
-    return words, tags
+    return _Drawn(label, words, tags)
 
 
 def _sentence(templates: list[_Template], rng: random.Random) -> _Drawn:
@@ -135,8 +137,7 @@ def _sentence(templates: list[_Template], rng: random.Random) -> _Drawn:
         kind = "" if slot.isupper() else slot
         return rng.choice(lexicon[slot]), kind
 
-    words, tags = _filled(template.text, fill)
-    return _Drawn(template.topic, words, tags)
+    return _filled(template.text, fill, template.topic)
 
 
 def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]:
@@ -157,8 +158,7 @@ def _unseen_sentence(options: SyntheticOptions, split: str, rng: random.Random) 
         slots[str(number)] = _name(kind, split, language, rng), kind
     template = rng.choice(_WORDS["unseen"][content][language])
     slots["page"] = (str(rng.randint(2, 40)), "")
-    words, tags = _filled(template, slots.__getitem__)
-    return _Drawn(kinds[0].lower(), words, tags)
+    return _filled(template, slots.__getitem__, kinds[0].lower())
 
 
 def _name(kind: str, split: str, language: str, rng: random.Random) -> str:

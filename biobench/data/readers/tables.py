@@ -56,8 +56,12 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
             for column in columns:
                 location.at(None).need(column, schema.names, "has no column")
             for number, values in enumerate(_named_rows(schema, batches), start=1):
-                id = f"{location.prefix}-{next(numbers[location.split])}"
-                yield DataRow(location.at(number), values, id, "row")
+                yield DataRow(
+                    location.at(number),
+                    values,
+                    number=f"{location.prefix}-{next(numbers[location.split])}",
+                    noun="row",
+                )
 
 
 def _named_rows(schema: Any, batches: Iterator[Any]) -> Iterator[dict[str, Any]]:

@@ -156,8 +156,11 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
                 document_id = f"{prefix}-{next(sentences[prefix])}"
             elif not by_document:
                 document_id = f"{document}/{next(numbers)}"
-            content = tagged(words, tags, tagging)
-            yield lines[0].document(document_id, group=group or document_id, **content)
+            yield lines[0].document(
+                document_id,
+                group=group or document_id,
+                **tagged(words, tags, tagging),
+            )
 
 
 Row = tuple[FileLine, str, str]

@@ -164,16 +164,17 @@ class _Maker:
             words = cell.length * 3 // 5
             if options.fit == "words":
                 words = cell.length - len(needle.split())
-            document = Document(
-                id=example_id(language, cell, number, label),
-                group=f"needle-{language}-{self.split}-{number:05d}",
-                text=rendered(plan, words),
-                split=self.split,
-                labels=(label,),
-                query=queried,
-                plan=plan,
+            documents.append(
+                Document(
+                    id=example_id(language, cell, number, label),
+                    group=f"needle-{language}-{self.split}-{number:05d}",
+                    text=rendered(plan, words),
+                    split=self.split,
+                    labels=(label,),
+                    query=queried,
+                    plan=plan,
+                )
             )
-            documents.append(document)
         return documents if rng.random() < 0.5 else documents[::-1]
 
     def _facts(self, template: str, rng: random.Random) -> list[str]:
