@@ -252,7 +252,8 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
         ends: dict[str, int] = {}
         for mention in raw.mentions:
             code = (mention.note(options.note) or "").strip()
-            if code and mention.label in (options.mentions or [mention.label]):
+            counts = not options.mentions or mention.label in options.mentions
+            if code and counts:
                 ends[code] = min(mention.end, ends.get(code, mention.end))
         if ends:
             yield location.document(

@@ -23,8 +23,12 @@ ARROW = b"\xff\xff\xff\xff"
 
 def is_table(path: Path) -> bool:
     """Whether the file is one of parquet or of Arrow, by its first bytes."""
+    return _first_bytes(path) in (PARQUET, ARROW)
+
+
+def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as stream:
-        return stream.read(4) in (PARQUET, ARROW)
+        return stream.read(len(ARROW))
 
 
 def class_names(path: Path) -> dict[str, list[str]]:
@@ -99,9 +103,7 @@ def _opened(path: Path, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with path.open("rb") as stream:
-        is_arrow = stream.read(len(ARROW)) == ARROW
-    if not is_arrow:
+    if _first_bytes(path) != ARROW:
         file = pq.ParquetFile(path)
         return file.schema_arrow, file.iter_batches(columns=list(columns) or None)
     stream = pa.ipc.open_stream(pa.memory_map(str(path)))
