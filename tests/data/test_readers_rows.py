@@ -13,30 +13,21 @@ from tests.helpers.reading import documents_of, parquet
 
 
 def test_paired_quirks(make_task, fixtures):
-    labels = (
-        '["enabling replicative immortality", "sustaining proliferative signaling", '
-        '"inducing angiogenesis"]'
-    )
-    task = make_task(
-        type="multi_label",
-        folder="paired",
-        files="{texts: text/*.txt, labels: labels/*.txt}",
-        labels=labels,
-        reader="{format: paired}",
-    )
-    found = documents_of(task, fixtures)
-    assert [(d.id, d.group) for d in found] == [
-        ("11_0", "11"),
-        ("11_1", "11"),
-        ("11_2", "11"),
-        ("12_0", "12"),
-    ]
-    assert found[0].labels == (
+    labels = [
         "enabling replicative immortality",
         "sustaining proliferative signaling",
-    )
-    assert found[1].labels == ("inducing angiogenesis",)
-    assert found[2].labels == found[3].labels == ()
+        "inducing angiogenesis",
+    ]
+    files, reader = "{texts: text/*.txt, labels: labels/*.txt}", "{format: paired}"
+    spec = {"type": "multi_label", "folder": "paired", "labels": json.dumps(labels)}
+    found = documents_of(make_task(files=files, reader=reader, **spec), fixtures)
+    assert {d.id: d.group for d in found} == {
+        "11_0": "11",
+        "11_1": "11",
+        "11_2": "11",
+        "12_0": "12",
+    }
+    assert [list(d.labels) for d in found] == [labels[:2], labels[2:], [], []]
     assert found[3].text == "Naïve cells died ."
 
 
@@ -216,6 +207,7 @@ LABELS = '[a, b, "None", nan]'
         (TEXTS, "key", None),
         (TOKENS, "tags", None),
         (TOKENS, "tags", ["O", None]),
+        (TOKENS, "tokens", ["no", None]),
         (OBJECTS, "label", ["a", None]),
         (OBJECTS, "label", [float("nan")]),
         (OBJECTS, "key", None),
