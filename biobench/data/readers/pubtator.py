@@ -128,7 +128,7 @@ def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
             row,
         )
         if is_mention:
-            mentions.append(_mention(at, fields, text, f"T{len(mentions) + 1}"))
+            mentions.append(_mention(at, fields, text))
     return RawDocument(id, text, mentions, start)
 
 
@@ -143,10 +143,10 @@ def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
     return concept in concepts or not concept.isdecimal()
 
 
-def _mention(at: FileLine, fields: list[str], text: str, id: str) -> Mention:
+def _mention(at: FileLine, fields: list[str], text: str) -> Mention:
     """The mention of a row. Raises DataFormatError where the text has it not at its offsets."""
     _, begin, end, surface, label, *concepts = fields
     fragments = ((at.number(begin), at.number(end)),)
     check_surface(at, text, fragments, surface)
     codes = [("concept", concept.strip()) for concept in concepts[:1]]
-    return Mention(id, label, fragments, at, surface, codes)
+    return Mention("", label, fragments, at, surface, codes)

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Literal
 
 from biobench.data.checks import edges
@@ -44,6 +45,7 @@ class Mention:
     """A text-bound annotation as the file has it."""
 
     id: str
+    """Empty where the format gives it none."""
     label: str
     fragments: Fragments
     location: FileLine
@@ -135,10 +137,11 @@ def merge_fragments(fragments: Places, text: str) -> Fragments:
     """
     merged: list[tuple[int, int]] = []
     for start, end in sorted(fragments):
+        # Of nothing but white space between the two, the earlier one goes on.
         if merged and not text[merged[-1][1] : start].strip():
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
+            start, earlier_end = merged.pop()
+            end = max(end, earlier_end)
+        merged.append((start, end))
     return tuple(merged)
 
 
@@ -238,8 +241,10 @@ def unit(document: Document, start: int, end: int, id: str) -> Document:
     dropped, and counted as unexpressed where they begin inside.
     """
 
-    def inside(named: Iterable[Named]) -> list[Named]:
-        return [(a - start, b - start, name) for a, b, name in named if start <= a and b <= end]
+    def inside(named: Iterable[Named]) -> Iterator[Named]:
+        for begin, stop, name in named:
+            if start <= begin <= stop <= end:
+                yield begin - start, stop - start, name
 
     cut: list[str] = []
     for span in set(document.spans):
@@ -249,7 +254,7 @@ def unit(document: Document, start: int, end: int, id: str) -> Document:
         document,
         id=id,
         text=document.text[start:end],
-        spans=tuple(Span(*named) for named in inside(document.spans)),
+        spans=tuple(starmap(Span, inside(document.spans))),
         concepts=tuple(inside(document.concepts)),
         unexpressed=tuple(sorted(cut)),
     )
