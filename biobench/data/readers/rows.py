@@ -29,7 +29,7 @@ from biobench.data.readers.files import (
     missing,
 )
 from biobench.data.readers.tables import class_names, table_rows
-from biobench.data.readers.tokens import tagged, tagged_row, tagging_of
+from biobench.data.readers.tokens import tagged_row, tagging_of
 from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
@@ -346,8 +346,8 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
             names_by_file[location.path] = _names(options, location, label_column)
         names = names_by_file[location.path]
         if columns.tokens is not None:
-            words, tags = tagged_row(row, content_column, label_column, names, tagging)
-            yield location.document(id, group=group, **tagged(words, tags, tagging))
+            content = tagged_row(row, content_column, label_column, names, tagging)
+            yield location.document(id, group=group, **content)
             continue
         labels = row.labels(label_column, options.label_map, names)
         labels = _parted(labels, options.label_separator)

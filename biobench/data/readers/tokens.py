@@ -31,8 +31,8 @@ _MARKER = re.compile(
 SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
-def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> str:
-    """The tag itself. Raises DataFormatError for one of another shape, or of no label of the task.
+def check_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> None:
+    """Raise DataFormatError for a tag of another shape, or of no label of the task.
 
     hint: what to do about another shape.
     """
@@ -42,7 +42,6 @@ def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> st
         raise location.bad(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
     if letter != "O":
         location.mapped(name, tagging.types)
-    return tag
 
 
 def mention_tags(label: str | None, size: int) -> list[str]:
@@ -210,7 +209,8 @@ def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) 
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     location.require(token.strip(), "the token is empty: {}", "repair the line", line)
     hint = "check `reader.columns` and `reader.scheme`, name it in `reader.tag_map`, or repair it"
-    return [(location, token, checked_tag(location, tag, tagging, hint))]
+    check_tag(location, tag, tagging, hint)
+    return [(location, token, tag)]
 
 
 class JsonTokensOptions(TaggedOptions):
@@ -237,8 +237,8 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
     options, tagging = request.options, tagging_of(request.options)
     for row in json_rows(request, options.layout):
         id, group = row.id_and_group(options.id, options.group)
-        words, tags = tagged_row(row, options.tokens, options.tags, options.names, tagging)
-        yield row.location.document(id, group=group, **tagged(words, tags, tagging))
+        content = tagged_row(row, options.tokens, options.tags, options.names, tagging)
+        yield row.location.document(id, group=group, **content)
 
 
 def tagging_of(options: ReaderOptions) -> Tagging:
@@ -260,8 +260,10 @@ def tagging_of(options: ReaderOptions) -> Tagging:
 
 def tagged_row(
     row: DataRow, tokens: str, tags: str, names: Sequence[str], tagging: Tagging
-) -> tuple[list[str], list[str]]:
-    """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
+) -> dict[str, Any]:
+    """What a row's words and tags say (see `tagged`). names: what numbers stand for. Raises
+    DataFormatError.
+    """
     words, values = row.items(tokens), row.items(tags)
     are_lists = isinstance(row.values[tokens], list) and isinstance(row.values[tags], list)
     row.location.require(
@@ -275,8 +277,7 @@ def tagged_row(
         f"field '{tokens}' must hold lists of texts",
     )
     hint = "check `reader.scheme`, and name what numbers stand for in `reader.names`"
-    checked_tags: list[str] = []
-    for value in values:
-        tag = row.named(value, names)
-        checked_tags.append(checked_tag(row.location, tag, tagging, hint))
-    return words, checked_tags
+    written = [row.named(value, names) for value in values]
+    for tag in written:
+        check_tag(row.location, tag, tagging, hint)
+    return tagged(words, written, tagging)
