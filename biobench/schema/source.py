@@ -56,6 +56,10 @@ def one_group(value: str) -> str:
     return value
 
 
+OneGroup = Annotated[str, AfterValidator(one_group)]
+"""A regular expression with one group."""
+
+
 def below(value: str) -> str:
     """`value` itself when it is a path that stays below its folder; else ValueError."""
     steps = value.replace("\\", "/").split("/")

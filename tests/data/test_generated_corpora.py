@@ -9,7 +9,6 @@ import pytest
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.data.locate import choose
 from biobench.data.readers.relations import Replacement, masked
 from biobench.data.splits import assign_splits, shuffled_order
 from biobench.data.verify import verify
@@ -29,6 +28,7 @@ from tests.helpers.generators import (
     meddialog,
     phenotype,
 )
+from tests.helpers.reading import documents_of
 
 
 def surfaces(d: Document) -> list[tuple[str, str]]:
@@ -311,23 +311,19 @@ def ddi_folder(folder: Path, text: str = DDI) -> None:
 
 def ddi_documents(folder: Path, *overrides: str) -> list[Document]:
     """The pairs as read, before they are split."""
-    from biobench.data.readers import Request, get_reader
-
-    task = load_task("ddi", overrides)
-    place = choose(task, folder)
-    options = task.options[place.source.id]
-    return list(get_reader("ddi").read(Request(options, place.files, task.spec)))
+    return documents_of(load_task("ddi", overrides), folder)
 
 
 def test_ddi_pairs_are_masked_by_the_declared_rule(tmp_path):
     ddi_folder(tmp_path)
-    texts = {d.id: (d.text, d.labels) for d in ddi_documents(tmp_path)}
-    assert texts["0.p0"] == ("@DRUG$ and @DRUG$ or warfarin raise the risk.", ("effect",))
-    assert texts["0.p1"] == ("Aspirin and @DRUG-DRUG$ or warfarin raise the risk.", ("false",))
-    assert texts["0.p2"] == ("@DRUG$ and oral @DRUG$ or warfarin raise the risk.", ("int",)), (
+    pairs = ddi_documents(tmp_path)
+    texts = {d.id: (d.text, *d.labels) for d in pairs}
+    assert texts["0.p0"] == ("@DRUG$ and @DRUG$ or warfarin raise the risk.", "effect")
+    assert texts["0.p1"] == ("Aspirin and @DRUG-DRUG$ or warfarin raise the risk.", "false")
+    assert texts["0.p2"] == ("@DRUG$ and oral @DRUG$ or warfarin raise the risk.", "int"), (
         "true without a type"
     )
-    assert {d.group for d in ddi_documents(tmp_path)} == {"One drug_ddi", "11", "12"}
+    assert {d.group for d in pairs} == {"One drug_ddi", "11", "12"}
     left = ddi_documents(tmp_path, "source.reader.untyped=null")
     assert "0.p2" not in {d.id for d in left}
 

@@ -6,13 +6,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import combinations
+from operator import ne
 from pathlib import Path
 
 import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data, subset
-from biobench.data.readers.needle import facts as _needle_facts
+from biobench.data.readers.needle.facts import TEMPLATES
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, cell_of
@@ -59,10 +61,9 @@ def test_every_cell_is_filled_alike_and_labels_are_balanced(make):
     data = load_data(make(), None)
     for name, filled, per_cell in (("train", 48, 4), ("validation", 24, 2), ("test", 48, 2)):
         split = data.documents[name]
-        assert Counter(d.labels[0] for d in split) == {
-            PRESENT: len(split) // 2,
-            ABSENT: len(split) // 2,
-        }
+        assert Counter(d.labels[0] for d in split) == dict.fromkeys(
+            (PRESENT, ABSENT), len(split) // 2
+        )
         cells = Counter(cell(d) for d in split)
         assert (len(cells), set(cells.values())) == (filled, {per_cell})
         for axis in range(3):
@@ -80,9 +81,8 @@ def test_splits_share_neither_facts_nor_haystacks_nor_examples(make, language):
         hay.setdefault(d.split, set()).update(d.plan.haystack)
         seen.add((d.query, d.plan.needle))
     for kind in (facts, hay):
-        assert not kind["train"] & kind["test"]
-        assert not kind["train"] & kind["validation"]
-        assert not kind["validation"] & kind["test"]
+        for first, second in combinations(kind.values(), 2):
+            assert first.isdisjoint(second)
     assert len(seen) == 192 + 48 + 96
 
 
@@ -99,28 +99,22 @@ def test_a_pair_differs_in_the_needle_alone(make):
 
 
 def slots_changed(document: Document, language: str) -> int:
-    slots = _needle_facts.TEMPLATES[language][cell(document).template][1]
-    text = _needle_facts.TEMPLATES[language][cell(document).template][0]
-
-    def values(sentence: str) -> list[str]:
-        pattern = re.escape(text)
-        for name, lexicon in slots.items():
-            pattern = pattern.replace(
-                re.escape("{" + name + "}"), "(" + "|".join(map(re.escape, lexicon)) + ")"
-            )
-        match = re.fullmatch(pattern, sentence)
-        assert match is not None, sentence
-        return list(match.groups())
-
-    return sum(
-        a != b for a, b in zip(values(document.query), values(document.plan.needle), strict=True)
+    """In how many slots the fact in the document differs from the queried one."""
+    text, slots = TEMPLATES[language][cell(document).template]
+    pattern = re.escape(text)
+    for name, lexicon in slots.items():
+        values = "|".join(map(re.escape, lexicon))
+        pattern = pattern.replace(re.escape(f"{{{name}}}"), f"({values})")
+    queried, stated = (
+        re.fullmatch(pattern, fact) for fact in (document.query, document.plan.needle)
     )
+    return sum(map(ne, queried.groups(), stated.groups()))
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
 def test_negatives_change_every_slot(make, language):
     for d in documents(make(language=language)):
-        slots = len(_needle_facts.TEMPLATES[language][cell(d).template][1])
+        slots = len(TEMPLATES[language][cell(d).template][1])
         assert slots_changed(d, language) == (0 if d.labels == (PRESENT,) else slots)
 
 
@@ -133,13 +127,12 @@ def test_haystacks_from_a_folder_of_text_and_json(make, tmp_path):
     folder = tmp_path / "data" / "texts"
     folder.mkdir(parents=True)
     for i in range(40):
-        text = f"Compte rendu {i}. " + " ".join(
-            f"Phrase {i} {j} de la note du jour." for j in range(40)
-        )
-        name, content = (
-            (f"n{i}.txt", text) if i % 2 else (f"n{i}.json", json.dumps({"text": text, "id": i}))
-        )
-        (folder / name).write_text(content, encoding="utf-8")
+        sentences = [f"Phrase {i} {j} de la note du jour." for j in range(40)]
+        text = f"Compte rendu {i}. " + " ".join(sentences)
+        if i % 2:
+            (folder / f"n{i}.txt").write_text(text, encoding="utf-8")
+        else:
+            (folder / f"n{i}.json").write_text(json.dumps({"text": text}), encoding="utf-8")
     (folder / "copy.txt").write_bytes((folder / "n1.txt").read_bytes())
     options = "haystack: files, lengths: [128], examples: {train: 48, validation: 16, test: 32}"
     task = make(options, source="{id: hay, folder: texts, files: {texts: '*'}}")
@@ -152,18 +145,28 @@ def test_haystacks_from_a_folder_of_text_and_json(make, tmp_path):
         load_data(task, tmp_path / "data")
 
 
-def test_too_little_text_and_too_many_examples_are_said(make):
-    with pytest.raises(DataFormatError, match="shorter than 8192 words"):
-        load_data(
-            make("lengths: [8192], notes: 60, examples: {train: 4, validation: 4, test: 4}"), None
-        )
-    with pytest.raises(DataFormatError, match="no unused facts"):
-        load_data(
-            make("lengths: [128], notes: 60, examples: {train: 20000, validation: 4, test: 4}"),
-            None,
-        )
-    with pytest.raises(DataFormatError, match="no fact templates for language 'de'"):
-        load_data(make(language="de"), None)
+@pytest.mark.parametrize(
+    ("options", "language", "words"),
+    [
+        (
+            "lengths: [8192], notes: 60, examples: {train: 4, validation: 4, test: 4}",
+            "fr",
+            "shorter than 8192 words",
+        ),
+        (
+            "lengths: [128], notes: 60, examples: {train: 20000, validation: 4, test: 4}",
+            "fr",
+            "no unused facts",
+        ),
+        (SMALL, "de", "no fact templates for language 'de'"),
+    ],
+)
+def test_too_little_text_and_too_many_examples_are_said(options, language, words, make):
+    with pytest.raises(DataFormatError, match=words):
+        load_data(make(options, language), None)
+
+
+def test_lengths_must_rise(make):
     with pytest.raises(SpecError, match="lengths must rise"):
         make("lengths: [512, 256]")
 

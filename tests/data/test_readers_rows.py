@@ -13,30 +13,21 @@ from tests.helpers.reading import documents_of, parquet
 
 
 def test_paired_quirks(make_task, fixtures):
-    labels = (
-        '["enabling replicative immortality", "sustaining proliferative signaling", '
-        '"inducing angiogenesis"]'
-    )
-    task = make_task(
-        type="multi_label",
-        folder="paired",
-        files="{texts: text/*.txt, labels: labels/*.txt}",
-        labels=labels,
-        reader="{format: paired}",
-    )
-    found = documents_of(task, fixtures)
-    assert [(d.id, d.group) for d in found] == [
-        ("11_0", "11"),
-        ("11_1", "11"),
-        ("11_2", "11"),
-        ("12_0", "12"),
-    ]
-    assert found[0].labels == (
+    labels = [
         "enabling replicative immortality",
         "sustaining proliferative signaling",
-    )
-    assert found[1].labels == ("inducing angiogenesis",)
-    assert found[2].labels == found[3].labels == ()
+        "inducing angiogenesis",
+    ]
+    files, reader = "{texts: text/*.txt, labels: labels/*.txt}", "{format: paired}"
+    spec = {"type": "multi_label", "folder": "paired", "labels": json.dumps(labels)}
+    found = documents_of(make_task(files=files, reader=reader, **spec), fixtures)
+    assert {d.id: d.group for d in found} == {
+        "11_0": "11",
+        "11_1": "11",
+        "11_2": "11",
+        "12_0": "12",
+    }
+    assert [list(d.labels) for d in found] == [labels[:2], labels[2:], [], []]
     assert found[3].text == "Naïve cells died ."
 
 
@@ -130,19 +121,12 @@ def test_parquet_token_view_with_class_numbers(parsed):
         parsed(reader.replace(", I-Disease", ""), "{all: x.parquet}", **spec)
 
 
-def test_a_split_of_several_files_numbers_on(read, tmp_path):
-    for split in ("train", "validation", "test"):
-        (tmp_path / "many" / split).mkdir(parents=True)
-        for name in ("one", "two"):
-            (tmp_path / "many" / split / f"{name}.tsv").write_text(
-                "t\tl\tp\none\ta\tx\ntwo\tb\tx\n", encoding="utf-8"
-            )
-    files = "{train: train/*.tsv, validation: validation/*.tsv, test: test/*.tsv}"
+def test_a_split_of_several_files_numbers_on(parsed):
+    content = dict.fromkeys(("one.tsv", "two.tsv"), "t\tl\tp\none\ta\tx\ntwo\tb\tx\n")
     reader = "{format: tsv, columns: {text: t, label: l, group: p}}"
-    data = read(
-        tmp_path, folder="many", type="single_label", labels="[a, b]", files=files, reader=reader
-    )
-    assert [(d.id, d.group, d.labels[0]) for d in data.test] == [
+    spec = {"type": "single_label", "labels": "[a, b]"}
+    documents = parsed(reader, '{test: "*.tsv"}', content, **spec)
+    assert [(d.id, d.group, d.labels[0]) for d in documents] == [
         (f"test-{i + 1}", "x", "abab"[i]) for i in range(4)
     ]
 
@@ -181,10 +165,23 @@ def test_a_column_that_is_not_there_is_named(header, text, words, parsed):
     assert words in caught.value.what
 
 
-def test_a_field_that_an_object_lacks_is_no_matter_of_separators(parsed):
-    with pytest.raises(DataFormatError, match="the object has no field 'label'") as caught:
-        parsed(OBJECTS, "{all: a.jsonl}", {"a.jsonl": '{"key": 1, "text": "t", "labels": "a"}'})
-    assert caught.value.hint == "did you mean 'labels'?"
+@pytest.mark.parametrize(
+    ("line", "words", "hint"),
+    [
+        ('{"key": 2, "text": "t"', "not valid JSON", "write one object a line"),
+        (
+            '{"key": 2, "text": "t", "labels": "a"}',
+            "the object has no field 'label'",
+            "did you mean 'labels'?",
+        ),
+    ],
+)
+def test_a_broken_line_of_json_is_named(line, words, hint, parsed):
+    """A field that an object lacks is no matter of separators."""
+    text = f'{{"key": 1, "text": "t", "label": "a"}}\n{line}\n'
+    with pytest.raises(DataFormatError, match=words) as caught:
+        parsed(OBJECTS, "{all: a.jsonl}", {"a.jsonl": text}, type="multi_label", labels=LABELS)
+    assert (caught.value.line, caught.value.hint) == (2, hint)
 
 
 def test_a_first_text_does_not_go_with_tokens(parsed):
@@ -210,6 +207,7 @@ LABELS = '[a, b, "None", nan]'
         (TEXTS, "key", None),
         (TOKENS, "tags", None),
         (TOKENS, "tags", ["O", None]),
+        (TOKENS, "tokens", ["no", None]),
         (OBJECTS, "label", ["a", None]),
         (OBJECTS, "label", [float("nan")]),
         (OBJECTS, "key", None),

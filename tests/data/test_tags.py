@@ -13,6 +13,7 @@ from biobench.data.counts import unexpressed_in_words
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.standoff import (
     Discontinuous,
+    Mention,
     flat,
     mentions_to_tags,
     merge_fragments,
@@ -153,8 +154,9 @@ def test_fragments():
         "drop": [],
         "each": [(0, 2), (6, 8)],
     }
+    mention = Mention("T1", "x", ((0, 2), (6, 8)), cast(FileLine, None), "ab ef")
     for policy, pieces in wanted.items():
-        spans = flat(cast(FileLine, None), [(0, 2), (6, 8)], text, policy, "X", "m")
+        spans = flat(mention, text, policy, "X")
         assert [span[:2] for span in spans] == pieces
     whole = Span(0, 5, "Y")
     assert mentions_to_tags([Span(1, 2, "X"), whole], [(0, 2), (3, 5)], "last") == (

@@ -71,9 +71,8 @@ Make = Callable[[Rows], Content]
 
 
 def _files(*names: str) -> str:
-    """The value of `files`, several names of a split as a list."""
-    lists = {split: [name.format(split) for name in names] for split in SPLITS}
-    return json.dumps({split: own if len(own) > 1 else own[0] for split, own in lists.items()})
+    """The value of `files`, the names of a split as a list."""
+    return json.dumps({split: [name.format(split) for name in names] for split in SPLITS})
 
 
 def _by_split(**forms: Callable[[Rows], str | bytes]) -> Make:
@@ -82,9 +81,8 @@ def _by_split(**forms: Callable[[Rows], str | bytes]) -> Make:
     def make(content: Rows) -> Content:
         made: dict[str, str | bytes] = {}
         for split in SPLITS:
-            own = [row for row in content if row.split == split]
-            for ending, form in forms.items():
-                made[split + "." + ending] = form(own)
+            split_rows = [row for row in content if row.split == split]
+            made |= {f"{split}.{ending}": form(split_rows) for ending, form in forms.items()}
         return made
 
     return make
@@ -118,10 +116,9 @@ def _table(field: Callable[[Row], dict[str, object]]) -> Callable[[Rows], bytes]
 
 def _tagged(row: Row) -> list[tuple[str, str]]:
     """The words and their tags."""
-    first, *others = row.surface.split(" ")
-    words = [(word, "O") for word in row.head.split(" ")]
-    words += [(first, f"B-{row.label}"), *((word, f"I-{row.label}") for word in others)]
-    return words + [(word, "O") for word in row.tail.split(" ")]
+    before, after = (part.split(" ") for part in (row.head, row.tail))
+    tags = ["O"] * len(before) + [f"B-{row.label}"] + ["O"] * len(after)
+    return list(zip([*before, row.surface, *after], tags, strict=True))
 
 
 def _sentence(row: Row) -> str:
@@ -173,14 +170,11 @@ def _paired(content: Rows) -> Content:
 
 
 def _records(content: Rows) -> Content:
-    parts = {"id.text": "", "id.res": ""}
-    for number, row in enumerate(content):
-        for name, shown in (("id.text", row.surface), ("id.res", "[**Last Name 1**]")):
-            parts[name] = (
-                f"{parts[name]}\nSTART_OF_RECORD={number}||||1||||\n{row.head} {shown} "
-                f"{row.tail}\nNothing more .\n||||END_OF_RECORD\n"
-            )
-    return parts
+    notes = "".join(
+        f"\nSTART_OF_RECORD={number}||||1||||\n{_text(row)}||||END_OF_RECORD\n"
+        for number, row in enumerate(content)
+    )
+    return {"id.text": notes, "id.res": notes.replace(content[0].surface, "[**Last Name 1**]")}
 
 
 def _xmi(row: Row) -> str:
@@ -269,8 +263,7 @@ def _mention(row: Row) -> dict[str, object]:
 @dataclass(frozen=True)
 class Layout:
     """What a reader reads. labels: those of the task where the layout fixes them. named: ids are
-    free texts of the file. binary: not text, so that its bytes say nothing of line ends or of an
-    encoding.
+    free texts of the file.
     """
 
     type: str
@@ -279,7 +272,6 @@ class Layout:
     make: Make
     labels: tuple[str, ...] = ()
     named: bool = True
-    binary: bool = False
     ratios: bool = False
     more: str = ""
 
@@ -390,7 +382,6 @@ LAYOUTS: dict[str, Layout] = {
         _COLUMNS.replace("label:", "labels:"),
         _files("{}.parquet"),
         _by_split(parquet=_table(lambda r: {"id": r.id, "text": r.text, "label": r.label})),
-        binary=True,
     ),
     "projected": Layout(
         "token_ner",
@@ -424,7 +415,6 @@ LAYOUTS: dict[str, Layout] = {
             texts=_table(lambda row: {"report": row.id, "full_text": row.text}),
             spans=_table(_mention),
         ),
-        binary=True,
     ),
     "tsv": Layout(
         _ONE,

@@ -6,16 +6,18 @@ joined by
 line and, for data under an agreement, leaves the value out.
 
 Order is part of a reader's contract, since splits by seed depend on it: documents come in the order
-of the files (`Request.only_splits`; several files of a pattern by name) and, inside a file, in the
+of the files (`Request.places`; several files of a pattern by name) and, inside a file, in the
 order of its lines, rows or elements. A reader never sorts them. Each reader's docstring names the
 file whose order counts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
@@ -23,7 +25,7 @@ from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.kind import KINDS
 from biobench.schema.strict import Strict, suggest
-from biobench.schema.task import TaskSpec
+from biobench.schema.task import SPLITS, TaskSpec
 
 FilesByRole = dict[str, list[Path]]
 """Files by split, or by `all`, `texts` or `labels`."""
@@ -42,6 +44,8 @@ class ReaderOptions(Strict):
 
 
 O_co = TypeVar("O_co", bound=ReaderOptions, covariant=True)
+_ORDER = (*SPLITS, "all", "labels", "texts")
+"""In which files are read, by what they are for."""
 _DIGITS = 18
 
 
@@ -61,44 +65,51 @@ class Request(Generic[O_co]):
     original: FilesByRole = field(default_factory=dict)
     """Files of the second release, for readers that project from it."""
 
-    def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
-        """(split, file) in the order train, validation, test, then the others; files as the source
-        names them, those of a pattern by name. The split of `all` is empty. Raises DataFormatError
-        for a role not in `allowed`.
-        """
-        order = {"train": 0, "validation": 1, "test": 2}
-        for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
-            if split not in allowed:
-                message = f"files.{split} does not fit format '{self.options.format}'"
-                raise DataFormatError(message, hint="use " + ", ".join(allowed))
-            for path in self.files[split]:
-                yield ("" if split == "all" else split), path
+    @property
+    def known_labels(self) -> list[str] | None:
+        """The labels that may be read; None where a rule decides, or the kind of task."""
+        labels = self.spec.labels
+        is_open = self.any_label or KINDS[self.spec.type].numeric
+        if is_open or not isinstance(labels, list):
+            return None
+        return labels
 
-    def places(self) -> Iterator[FileLine]:
-        """The beginning of each file of `train`, `validation`, `test` or `all`, in the order of
-        `only_splits`.
+    def places(self, roles: Collection[str] = (*SPLITS, "all")) -> Iterator[FileLine]:
+        """The beginning of each file of these roles: train, validation, test, then the others;
+        files as the source names them, those of a pattern by name. Raises DataFormatError for a
+        role that is none of them.
         """
-        for split, path in self.only_splits("train", "validation", "test", "all"):
-            yield FileLine(self, split, path)
+        for role in sorted(self.files, key=_ORDER.index):
+            if role not in roles:
+                raise DataFormatError(
+                    f"files.{role} does not fit format '{self.options.format}'",
+                    hint="use " + ", ".join(roles),
+                )
+            yield from self._files_of(role)
 
     def texts_and_labels(self) -> tuple[list[FileLine], list[FileLine]]:
         """The files of `texts` and of `labels`. Raises DataFormatError where others are named, or
         one is not.
         """
         if set(self.files) != {"texts", "labels"}:
-            message = f"format '{self.options.format}' needs files.texts and files.labels"
-            raise DataFormatError(message, hint="name both, for example `texts: text/*.txt`")
-        texts = [FileLine(self, "", path) for path in self.files["texts"]]
-        labels = [FileLine(self, "", path) for path in self.files["labels"]]
-        return texts, labels
+            raise DataFormatError(
+                f"format '{self.options.format}' needs files.texts and files.labels",
+                hint="name both, for example `texts: text/*.txt`",
+            )
+        return self._files_of("texts"), self._files_of("labels")
 
     def tables_of(self, split: str, names: str) -> list[FileLine]:
         """The files of a split that has one for each of the names. Raises DataFormatError."""
-        paths = self.files.get(split, [])
-        if len(paths) != len(names.split(", ")):
-            message = f"files.{split} names {len(paths)} files"
-            raise DataFormatError(message, hint=f"name {names}, in this order")
-        return [FileLine(self, split, path) for path in paths]
+        tables = [FileLine(self, split, path) for path in self.files.get(split, [])]
+        if len(tables) != len(names.split(", ")):
+            raise DataFormatError(
+                f"files.{split} names {len(tables)} files", hint=f"name {names}, in this order"
+            )
+        return tables
+
+    def _files_of(self, role: str) -> list[FileLine]:
+        split = role if role in SPLITS else ""
+        return [FileLine(self, split, path) for path in self.files[role]]
 
 
 @dataclass(slots=True)
@@ -126,45 +137,56 @@ class FileLine:
             error.withhold()
         return error
 
+    def require(self, holds: object, message: str, hint: str, value: str | None = None) -> None:
+        """Raise the error of `bad` unless this holds."""
+        if not holds:
+            raise self.bad(message, hint, value)
+
     def label(self, label: str) -> str:
         """`label` itself when the task has it (or has a rule instead of a list); else raises
         DataFormatError.
         """
-        spec, labels = self.request.spec, self.request.spec.labels
-        if self.request.any_label or KINDS[spec.type].numeric:  # the kind checks numbers
-            return label
-        if not isinstance(labels, list) or label in labels:
-            return label
-        hint = "add it to `labels`, or map it"
-        if not self.request.redact:
-            hint = suggest(label, labels)
-        raise self.bad("{} is not a label of the task", hint, label)
+        labels = self.request.known_labels
+        if labels is not None and label not in labels:
+            raise self.bad(
+                "{} is not a label of the task",
+                self._nearest(label, labels, "add it to `labels`, or map it"),
+                label,
+            )
+        return label
 
     def mapped(self, name: str, types: Mapping[str, str | None]) -> str | None:
         """The task's label for a name in the file; None where `types` drops it. Raises
         DataFormatError as `label`.
         """
         label = types.get(name, name)
-        return None if label is None else self.label(label)
+        if label is not None:
+            self.label(label)
+        return label
 
     def need(self, name: str, names: Collection[str], lack: str, remedy: str = "") -> None:
         """Raise DataFormatError with the nearest of the names of columns or fields where this is
         none of them. lack: what the error says before it. remedy: what the hint says besides.
         """
-        if name in names:
-            return
-        hint = "check the names in the spec and in the file"
-        # Where a header is missing, its place is taken by the first row.
-        if not self.request.redact:
-            hint = suggest(name, list(names))
-        raise self.bad(f"{lack} '{name}'", "; ".join(filter(None, (hint, remedy))))
+        if name not in names:
+            # Where a header is missing, its place is taken by the first row.
+            hint = self._nearest(name, names, "check the names in the spec and in the file")
+            raise self.bad(f"{lack} '{name}'", hint + remedy)
+
+    def _nearest(self, name: str, names: Collection[str], withheld: str) -> str:
+        """The hint that shows the nearest of the names; `withheld` for data under an agreement."""
+        if self.request.redact:
+            return withheld
+        return suggest(name, list(names))
 
     def check_width(self, fields: Sequence[str], width: int) -> None:
         """Raise DataFormatError for a row or line that has not so many fields."""
         if len(fields) != width:
-            message = f"the row has {len(fields)} fields, not {width}: {{}}"
-            hint = "repair it, or check columns, separator and quoting of `reader`"
-            raise self.bad(message, hint, fields[0])
+            raise self.bad(
+                f"the row has {len(fields)} fields, not {width}: {{}}",
+                "repair it, or check columns, separator and quoting of `reader`",
+                fields[0],
+            )
 
     def number(self, text: str) -> int:
         """The number that decimal digits write. Raises DataFormatError for other signs, and for
@@ -186,7 +208,8 @@ class FileLine:
 
     def document(self, id: str, text: str, group: str | None = None, **content: Any) -> Document:
         """A document that begins here; without a group it is one of its own."""
-        group = id if group is None else group
+        if group is None:
+            group = id
         return Document(
             id=id, group=group, text=text, split=self.split, origin=self.origin, **content
         )
@@ -236,7 +259,7 @@ class DocumentNames:
 
     def __init__(self, policy: Ids) -> None:
         self._policy = policy
-        self._times: Counter[str] = Counter()
+        self._times = numbering()
 
     def of(self, split: str, name: str) -> tuple[str, str]:
         """(id, group) of the next document of this name in `split`."""
@@ -245,11 +268,15 @@ class DocumentNames:
         document_id = f"{split}/{name}"
         if self._policy == "split_and_name":
             return document_id, document_id
-        self._times[document_id] += 1
-        times = self._times[document_id]
+        times = next(self._times[document_id])
         if times > 1:
             document_id = f"{document_id}#{times}"
         return document_id, name
+
+
+def numbering() -> dict[str, Iterator[int]]:
+    """Counts from 1 by name: ``next(numbers[name])`` is how often the name has come by now."""
+    return defaultdict(partial(count, 1))
 
 
 T = TypeVar("T")

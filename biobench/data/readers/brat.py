@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from biobench.data.readers.base import (
     DocumentNames,
@@ -22,6 +22,7 @@ from biobench.data.readers.files import read_lines, read_text
 from biobench.data.readers.standoff import (
     Discontinuous,
     Mention,
+    Named,
     RawDocument,
     TokenisedOptions,
     check_surface,
@@ -31,7 +32,7 @@ from biobench.data.readers.standoff import (
     unit,
 )
 from biobench.schema.document import Document, Span
-from biobench.schema.source import fail, later, one_group
+from biobench.schema.source import OneGroup, fail, later
 
 _BOUND = re.compile(r"(T[^\t]*)\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 _NOTE = re.compile(r"#[^\t]*\t(\S+) (\S+)\t(.*)")
@@ -54,7 +55,7 @@ class BratOptions(TokenisedOptions):
     T1<tab>DISO`) or normalisation (`N1<tab>Reference T1 UMLS:C0018787<tab>heart`) that holds it; of
     several the last wins.
     """
-    label_match: str = later("(.+)")
+    label_match: OneGroup = later("(.+)")
     """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a
     normalisation.
     """
@@ -76,14 +77,11 @@ class BratOptions(TokenisedOptions):
     @model_validator(mode="after")
     def _segments(self) -> BratOptions:
         if (self.segment == "annotation") != (self.segment_type is not None):
-            hint = "name the annotation type, or leave it out"
-            raise fail("segment_type goes with segment: annotation", hint)
+            raise fail(
+                "segment_type goes with segment: annotation",
+                "name the annotation type, or leave it out",
+            )
         return self
-
-    @field_validator("label_match")
-    @classmethod
-    def _one_group(cls, value: str) -> str:
-        return one_group(value)
 
 
 @reader(BratOptions)
@@ -101,15 +99,12 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
             continue
         id, group = names.of(location.split or location.path.parent.name, raw.id)
         file_document = _file_document(options, raw, id, group)
-        for start, end, name in _segments(options, raw):
+        for start, end, unit_id in _units(options, raw, id):
             line = location.at(raw.text.count("\n", 0, start) + 1)
-            document = file_document
-            if options.segment != "document":
-                document = unit(file_document, start, end, f"{id}:{name}")
+            document = unit(file_document, start, end, unit_id)
             if options.group == "unit":
-                document = replace(document, group=document.id)
-            document = replace(document, origin=line.origin)
-            yield finished(line, document, options)
+                document = replace(document, group=unit_id)
+            yield finished(line, replace(document, origin=line.origin), options)
 
 
 def parse_brat(
@@ -122,11 +117,13 @@ def parse_brat(
     """
     name = location.path.name.removesuffix(".txt")
     ann = location.path.with_name(name + ".ann")
-    if not ann.is_file():
-        if missing == "skip":
-            return None
-        hint = "complete the folder, or set `reader.missing_ann: skip`"
-        raise location.at(None).bad("has no .ann file beside it", hint)
+    if missing == "skip" and not ann.is_file():
+        return None
+    location.at(None).require(
+        ann.is_file(),
+        "has no .ann file beside it",
+        "complete the folder, or set `reader.missing_ann: skip`",
+    )
     text = read_text(location.path, errors)
     mentions: dict[str, Mention] = {}
     notes: list[re.Match[str]] = []
@@ -134,16 +131,20 @@ def parse_brat(
         at = replace(location, path=ann, line=number)
         if line.startswith("T"):
             mention = _bound(at, line, text)
-            if mention.id in mentions:
-                raise at.bad("id {} occurs twice", "repair the file", mention.id)
+            at.require(
+                mention.id not in mentions, "id {} occurs twice", "repair the file", mention.id
+            )
             mentions[mention.id] = mention
         elif line.startswith(("#", "N")):
             note = _NOTE.fullmatch(line) or _REFERENCE.fullmatch(line)
-            if note is not None:
-                notes.append(note)
-        elif line.strip() and not line.startswith(("E", "A", "R", "M", "*")):
-            hint = "lines begin with T, E, A, R, M, N, * or #"
-            raise at.bad("not an annotation line: {}", hint, line)
+            notes += filter(None, [note])
+        else:
+            at.require(
+                line.startswith(("E", "A", "R", "M", "*")) or not line.strip(),
+                "not an annotation line: {}",
+                "lines begin with T, E, A, R, M, N, * or #",
+                line,
+            )
     for note in notes:
         kind, mention_id, words = note.groups()
         if mention_id in mentions:
@@ -154,64 +155,72 @@ def parse_brat(
 def _bound(location: FileLine, line: str, text: str) -> Mention:
     match = _BOUND.fullmatch(line)
     if match is None:
-        hint = "T<n>, tab, TYPE START END, tab, text"
-        raise location.bad("not a text-bound line: {}", hint, line)
+        raise location.bad(
+            "not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line
+        )
     id, label, offsets, surface = match.groups()
-    fragments: list[tuple[int, int]] = []
-    for fragment in offsets.split(";"):
-        start, end = fragment.split(" ")
-        fragments.append((location.number(start), location.number(end)))
+    numbers = [location.number(number) for number in re.split("[ ;]", offsets)]
+    fragments = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     # The format shows line ends as blanks, and editors trim the column.
     check_surface(location, text, fragments, surface)
-    return Mention(id, label, tuple(fragments), location, surface)
+    return Mention(id, label, fragments, location, surface)
 
 
 def _file_document(options: BratOptions, raw: RawDocument, id: str, group: str) -> Document:
     """The file as one document, its mentions in the file's order."""
     spans: list[Span] = []
-    concepts: list[tuple[int, int, str]] = []
+    concepts: list[Named] = []
     for mention in raw.mentions:
-        at, surface = mention.location, mention.surface
         label = _label(options, mention)
-        if label is None:
-            continue
-        for span in flat(at, mention.fragments, raw.text, options.discontinuous, label, surface):
-            spans.append(span)
-            concepts += [(span.start, span.end, named) for named in mention.identifiers]
+        if label is not None:
+            flat_spans = flat(mention, raw.text, options.discontinuous, label)
+            spans += flat_spans
+            for span in flat_spans:
+                concepts += mention.concepts(span.start, span.end)
     return raw.location.document(id, raw.text, group, spans=tuple(spans), concepts=tuple(concepts))
 
 
-def _segments(options: BratOptions, raw: RawDocument) -> Iterator[tuple[int, int, str]]:
-    """(start, end, name) of what becomes a document."""
+def _units(options: BratOptions, raw: RawDocument, id: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, id) of what becomes a document."""
     if options.segment == "document":
-        yield 0, len(raw.text), ""
+        yield 0, len(raw.text), id
     elif options.segment == "line":
-        yield from lines_of(raw.text)
+        for start, end, number in lines_of(raw.text):
+            yield start, end, f"{id}:{number}"
     else:
         for mention in raw.mentions:
             if mention.label == options.segment_type:
-                yield mention.start, mention.end, mention.id
+                yield mention.start, mention.end, f"{id}:{mention.id}"
 
 
 def _label(options: BratOptions, mention: Mention) -> str | None:
     """The mention's label; None where it is dropped. Raises DataFormatError."""
-    if mention.label == options.segment_type:
+    kind: str | None = mention.label
+    if kind == options.segment_type:
         return None
-    location, kind, drops = mention.location, mention.label, options.other_types == "drop"
+    drops = options.other_types == "drop"
     if options.label_note is not None:
-        notes = [text for note, text in mention.codes if note == options.label_note]
-        match = re.search(options.label_match, notes[-1]) if notes else None
-        if match is None:
-            if drops:
-                return None
-            message = f"no note '{options.label_note}' gives mention {{}} a label"
-            hint = "correct `reader.label_note` and `label_match`, or set `other_types: drop`"
-            raise location.bad(message, hint, mention.id)
-        kind = match[1]
-    labels = location.request.spec.labels
-    if drops and isinstance(labels, list) and kind not in options.types and kind not in labels:
+        kind = _noted(options.label_match, mention.note(options.label_note))
+        mention.location.require(
+            kind is not None or drops,
+            f"no note '{options.label_note}' gives mention {{}} a label",
+            "correct `reader.label_note` and `label_match`, or set `other_types: drop`",
+            mention.id,
+        )
+    if kind is None:
         return None
-    return location.mapped(kind, options.types)
+    labels = mention.location.request.known_labels
+    if drops and labels is not None and kind not in {*options.types, *labels}:
+        return None
+    return mention.location.mapped(kind, options.types)
+
+
+def _noted(pattern: str, note: str | None) -> str | None:
+    """The label inside a note; None where it has none."""
+    if note is None:
+        return None
+    match = re.search(pattern, note)
+    return match and match[1]
 
 
 class BratCodesOptions(ReaderOptions):
@@ -242,9 +251,14 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
             continue
         ends: dict[str, int] = {}
         for mention in raw.mentions:
-            notes = [text.strip() for kind, text in mention.codes if kind == options.note]
-            if notes and notes[-1] and (not options.mentions or mention.label in options.mentions):
-                ends[notes[-1]] = min(mention.end, ends.get(notes[-1], mention.end))
+            code = (mention.note(options.note) or "").strip()
+            counts = not options.mentions or mention.label in options.mentions
+            if code and counts:
+                ends[code] = min(mention.end, ends.get(code, mention.end))
         if ends:
-            evidence = tuple(sorted(ends.items()))
-            yield location.document(raw.id, raw.text, labels=tuple(sorted(ends)), evidence=evidence)
+            yield location.document(
+                raw.id,
+                raw.text,
+                labels=tuple(sorted(ends)),
+                evidence=tuple(sorted(ends.items())),
+            )

@@ -13,21 +13,22 @@ import json
 import math
 import xml.etree.ElementTree as ET
 import zlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.core.text import first_line
-from biobench.data.readers.base import FileLine, Request
+from biobench.data.readers.base import FileLine, Request, numbering
 from biobench.data.readers.magic import NO_TEXT
 from biobench.errors import DataFormatError
 from biobench.schema.kind import KINDS
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-CHECK_SEPARATOR = "check `reader.separator` too"
+CHECK_SEPARATOR = "; check `reader.separator` too"
+"""Said after another hint."""
 
 
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
@@ -39,28 +40,39 @@ def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> st
     encoding = "utf-8"
     if line == 1:
         encoding = "utf-8-sig"
-        for magic, (message, hint) in NO_TEXT.items():
-            if raw.startswith(magic):
-                raise DataFormatError(message, hint=hint, file=path, line=1)
+        _refuse_other_files(path, raw)
     nul = raw.find(b"\0")
     if nul >= 0:
-        hint = "no text has one: remove it, or save the file as UTF-8 where it is UTF-16"
         raise DataFormatError(
-            "a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul)
+            "a NUL byte",
+            hint="no text has one: remove it, or save the file as UTF-8 where it is UTF-16",
+            file=path,
+            line=line + raw.count(b"\n", 0, nul),
         )
     try:
         return raw.decode(encoding, errors=errors)
     except UnicodeDecodeError as error:
-        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        line += raw.count(b"\n", 0, error.start)
-        hint = "save the file as UTF-8"
-        raise DataFormatError(message, hint=hint, file=path, line=line) from None
+        raise DataFormatError(
+            f"byte 0x{raw[error.start]:02x} is not UTF-8",
+            hint="save the file as UTF-8",
+            file=path,
+            line=line + raw.count(b"\n", 0, error.start),
+        ) from None
+
+
+def _refuse_other_files(path: Path, raw: bytes) -> None:
+    for magic, (message, hint) in NO_TEXT.items():
+        if raw.startswith(magic):
+            raise DataFormatError(message, hint=hint, file=path, line=1)
 
 
 def unreadable(path: Path, error: OSError) -> DataFormatError:
     """The error for a file that the system does not give."""
-    hint = "check the file and its permissions"
-    return DataFormatError(f"cannot be read: {error.strerror or error}", hint=hint, file=path)
+    return DataFormatError(
+        f"cannot be read: {error.strerror or error}",
+        hint="check the file and its permissions",
+        file=path,
+    )
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
@@ -75,9 +87,9 @@ def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
     """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing
     else does.
     """
-    lines = read_text(path, errors).split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    *lines, after_the_last = read_text(path, errors).split("\n")
+    if after_the_last:
+        lines.append(after_the_last)
     for number, line in enumerate(lines, start=1):
         yield number, line.removesuffix("\r")
 
@@ -104,8 +116,9 @@ def delimited(
                 yield at, row
             at = location.at(rows.line_num + 1)
     except csv.Error as error:
-        hint = "repair the quotes, or set `reader.quoting: none`"
-        raise at.bad(f"not a delimited row: {error}", hint) from None
+        raise at.bad(
+            f"not a delimited row: {error}", "repair the quotes, or set `reader.quoting: none`"
+        ) from None
     except (EOFError, OSError, zlib.error) as error:
         raise at.bad(f"cannot be read: {first_line(error)}", "check the file") from None
 
@@ -121,20 +134,25 @@ def _stream_lines(path: Path, *, strict: bool) -> Iterator[str]:
 
 
 def table(
-    location: FileLine, separator: Separator, columns: Sequence[str], *, strict: bool = True
+    locations: Iterable[FileLine],
+    separator: Separator,
+    columns: Sequence[str],
+    *,
+    strict: bool = True,
 ) -> Iterator[tuple[FileLine, dict[str, str]]]:
-    """(place, column to cell) of the rows below a header that has `columns`, blanks around its
-    names cut.
+    """(place, column to cell) of the rows of all files, each below a header that has `columns`,
+    blanks around its names cut.
     """
-    header: list[str] = []
-    for at, row in delimited(location, separator, strict=strict):
-        if not header:
+    for location in locations:
+        rows = delimited(location, separator, strict=strict)
+        header: list[str] = []
+        for at, row in islice(rows, 1):
             header = [name.strip() for name in row]
             for column in columns:
                 at.need(column, header, "the header has no column", CHECK_SEPARATOR)
-            continue
-        at.check_width(row, len(header))
-        yield at, dict(zip(header, row, strict=True))
+        for at, row in rows:
+            at.check_width(row, len(header))
+            yield at, dict(zip(header, row, strict=True))
 
 
 def parse_json(
@@ -166,8 +184,9 @@ def parse_xml(location: FileLine) -> ET.Element:
         at = location.at(error.position[0])
         raise at.bad(f"not valid XML: {error}", "repair the file") from None
     except (LookupError, ValueError):
-        message = "not valid XML: the encoding that it declares is not known"
-        raise location.bad(message, "save the file as UTF-8") from None
+        raise location.bad(
+            "not valid XML: the encoding that it declares is not known", "save the file as UTF-8"
+        ) from None
     except OSError as error:
         raise unreadable(location.path, error) from None
 
@@ -212,24 +231,42 @@ class DataRow:
         and no label.
         """
         self.need(name)
-        if missing(self.values[name]):
+        value = self.values[name]
+        if missing(value):
             raise self._null(name)
-        return self.values[name]
+        return value
 
-    def text(self, name: str | None, default: str = "") -> str:
-        """The field's value as text; `default` where no field is named."""
-        return default if name is None else str(self.value(name))
+    def text(self, name: str) -> str:
+        """The field's value as text."""
+        return str(self.value(name))
+
+    def id_and_group(self, id_field: str | None, group_field: str | None) -> tuple[str, str]:
+        """What these fields hold; without one the id is the row's number, and the group the id."""
+        id = self.number
+        if id_field is not None:
+            id = self.text(id_field)
+        if group_field is None:
+            return id, id
+        return id, self.text(group_field)
+
+    def query(self, field: str | None) -> str:
+        """The first text of a pair, without blanks around it; empty where no field is named."""
+        if field is None:
+            return ""
+        return self.text(field).strip()
 
     def items(self, name: str) -> list[Any]:
         """The items of a list; what is no list is the only one."""
         items = items_of(self.value(name))
-        if any(missing(item) for item in items):
+        if any(map(missing, items)):
             raise self._null(name)
         return items
 
     def _null(self, name: str) -> DataFormatError:
-        hint = f"fill it in, take it out of its list, or remove the {self.noun}"
-        return self.bad(f"the {self.noun} has a null in field '{name}'", hint)
+        return self.bad(
+            f"the {self.noun} has a null in field '{name}'",
+            f"fill it in, take it out of its list, or remove the {self.noun}",
+        )
 
     def labels(self, name: str, declared: Collection[str], names: Sequence[str] = ()) -> list[str]:
         """The field's labels as texts. declared: such as the spec maps. names: what integers mean.
@@ -240,29 +277,44 @@ class DataRow:
         values = self.items(name)
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(set(numbers)) < len(numbers):
-            hint = "write the names of the labels that are 1, as a list of texts"
-            raise self.bad("a label is a vector of numbers (multi-hot): {}", hint, str(values))
-        spec = self.location.request.spec
-        written = [*declared]
-        if isinstance(spec.labels, list):
-            written += spec.labels
+            raise self.bad(
+                "a label is a vector of numbers (multi-hot): {}",
+                "write the names of the labels that are 1, as a list of texts",
+                str(values),
+            )
         for value in values:
             if isinstance(value, (dict, list)):
-                hint = f"field '{name}' must hold a label, or a list of labels, as texts"
-                raise self.bad("a label is an object or a list: {}", hint, str(value))
-            is_number = isinstance(value, float) and not KINDS[spec.type].numeric
-            if is_number and str(value) not in written:
-                hint = "labels are texts or whole numbers; a number to predict is `regression`"
-                raise self.bad("a label is the number {}", hint, str(value))
+                raise self.bad(
+                    "a label is an object or a list: {}",
+                    f"field '{name}' must hold a label, or a list of labels, as texts",
+                    str(value),
+                )
+            if isinstance(value, float):
+                self._check_number(str(value), declared)
         return [self.named(value, names) for value in values]
+
+    def _check_number(self, number: str, declared: Collection[str]) -> None:
+        """Refuse a number as a label, unless it is to be predicted or the spec has it as a text."""
+        spec = self.location.request.spec
+        if KINDS[spec.type].numeric or number in declared:
+            return
+        if not isinstance(spec.labels, list) or number not in spec.labels:
+            raise self.bad(
+                "a label is the number {}",
+                "labels are texts or whole numbers; a number to predict is `regression`",
+                number,
+            )
 
     def named(self, value: Any, names: Sequence[str]) -> str:
         """What an integer stands for among `names`, else the value as text."""
         if not names or not isinstance(value, int) or isinstance(value, bool):
             return str(value)
         if not 0 <= value < len(names):
-            hint = "check `reader.names`; -1 stands for a hidden label: leave that file out"
-            raise self.bad(f"{{}} is not an index into the {len(names)} names", hint, str(value))
+            raise self.bad(
+                f"{{}} is not an index into the {len(names)} names",
+                "check `reader.names`; -1 stands for a hidden label: leave that file out",
+                str(value),
+            )
         return names[value]
 
 
@@ -275,17 +327,21 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
 
     Places in a list are object numbers.
     """
-    numbers: Counter[str] = Counter()
+    numbers = numbering()
     for location in request.places():
-        for at, key, item in _objects(location, layout):
+        prefix = location.prefix
+        for at, key, item in _items(location, layout):
             if not isinstance(item, dict):
-                hint = "write an object a line, or a list of them, and check `reader.layout`"
-                raise at.bad("is not an object: {}", hint, str(item))
-            numbers[location.prefix] += 1
-            yield DataRow(at, item, key or f"{location.prefix}-{numbers[location.prefix]}")
+                raise at.bad(
+                    "is not an object: {}",
+                    "write an object a line, or a list of them, and check `reader.layout`",
+                    str(item),
+                )
+            number = f"{prefix}-{next(numbers[prefix])}"
+            yield DataRow(at, item, key or number)
 
 
-def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str, Any]]:
+def _items(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str, Any]]:
     """(line, or number of the object in its file; its key; what should be an object)."""
     if layout == "lines":
         for line, text in read_lines(location.path):
@@ -293,19 +349,15 @@ def _objects(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str
                 at = location.at(line)
                 yield at, "", parse_json(at, text, "write one object a line")
         return
-    text, hint = read_text(location.path), "repair the file"
-    if layout == "keyed":
-        content = parse_json(location, text, hint, _once)
-    else:
-        content = parse_json(location, text, hint)
-    if layout == "keyed" and isinstance(content, dict):
-        objects = list(content.items())
-    elif layout == "list" and isinstance(content, list):
-        objects = [("", item) for item in content]
-    else:
-        hint = "`reader.layout` is list, lines or keyed (objects by their ids)"
-        raise location.bad(f"is not JSON of layout '{layout}'", hint)
-    for number, (key, item) in enumerate(objects, start=1):
+    container, fields = {"list": (list, None), "keyed": (dict, _once)}[layout]
+    content = parse_json(location, read_text(location.path), "repair the file", fields)
+    location.require(
+        isinstance(content, container),
+        f"is not JSON of layout '{layout}'",
+        "`reader.layout` is list, lines or keyed (objects by their ids)",
+    )
+    by_key = content.items() if layout == "keyed" else zip(repeat(""), content)
+    for number, (key, item) in enumerate(by_key, start=1):
         yield location.at(number), key, item
 
 

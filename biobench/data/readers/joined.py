@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
-from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
+from biobench.data.readers.base import FileLine, ReaderOptions, Request, numbering, reader
 from biobench.data.readers.files import Separator, read_lines, read_text, table
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -43,21 +43,22 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     texts, tables = request.texts_and_labels()
     codes: dict[str, set[str]] = {text.path.stem: set() for text in texts}
     columns = [options.document, options.code, *options.keep]
-    for labels in tables:
-        for location, row in table(labels, options.separator, columns):
-            code = row[options.code].strip()
-            if not code or not options.keep.items() <= row.items():
-                continue
+    for location, row in table(tables, options.separator, columns):
+        code = row[options.code].strip()
+        if code and options.keep.items() <= row.items():
             stem = row[options.document].strip().removesuffix(".ann").removesuffix(".txt")
-            if stem not in codes:
-                hint = "complete the texts folder"
-                raise location.bad("document {} has no text file", hint, stem)
+            location.require(
+                stem in codes, "document {} has no text file", "complete the texts folder", stem
+            )
             codes[stem].add(code)
     for text in texts:
         stem = text.path.stem
         if codes[stem]:
-            content = read_text(text.path, options.encoding_errors)
-            yield text.document(stem, content, labels=tuple(sorted(codes[stem])))
+            yield text.document(
+                stem,
+                read_text(text.path, options.encoding_errors),
+                labels=tuple(sorted(codes[stem])),
+            )
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -89,46 +90,51 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     options, names = request.options, request.spec.labels
     texts, tables = request.texts_and_labels()
     if not isinstance(names, list):
-        hint = "list the columns under `labels`"
-        raise DataFormatError("format 'csv_join' needs a list of labels", hint=hint)
-    rows = [row for labels in tables for row in _flag_rows(options, names, labels)]
+        raise DataFormatError(
+            "format 'csv_join' needs a list of labels", hint="list the columns under `labels`"
+        )
+    rows = list(_flag_rows(options, names, tables))
     texts_by_key = _needed_texts(options, texts, {row.id for row in rows})
-    numbers: Counter[str] = Counter()
+    numbers = numbering()
     for row in rows:
         if row.id in texts_by_key:
-            numbers[row.id] += 1
-            yield replace(row, id=f"{row.id}-{numbers[row.id]}", text=texts_by_key[row.id])
+            yield replace(row, id=f"{row.id}-{next(numbers[row.id])}", text=texts_by_key[row.id])
 
 
-def _flag_rows(options: CsvJoinOptions, names: list[str], labels: FileLine) -> Iterator[Document]:
-    """The rows of a labels table that do not contradict themselves: the key as the id, no text."""
+def _flag_rows(
+    options: CsvJoinOptions, names: list[str], tables: list[FileLine]
+) -> Iterator[Document]:
+    """The rows of labels tables that do not contradict themselves: the key as the id, no text."""
     flags = list(names)
     if options.none is not None:
         flags.append(options.none)
-    for location, row in table(labels, "comma", [options.key, options.group, *flags]):
-        values = {name: cell.strip() for name, cell in row.items()}
-        for name in flags:
-            if values[name] not in ("0", "1"):
-                message = f"column '{name}' holds {{}}"
-                raise location.bad(message, "flags are 0 or 1", values[name])
-        flagged = tuple(name for name in names if values[name] == "1")
-        says_none = options.none is not None and values[options.none] == "1"
-        if not (says_none and flagged):
-            key = _key(values[options.key])
-            yield location.document(key, "", values[options.group], labels=flagged)
+    for location, row in table(tables, "comma", [options.key, options.group, *flags]):
+        true_flags: list[str] = []
+        for flag in flags:
+            cell = row[flag].strip()
+            location.require(
+                cell in ("0", "1"), f"column '{flag}' holds {{}}", "flags are 0 or 1", cell
+            )
+            if cell == "1":
+                true_flags.append(flag)
+        if options.none in true_flags:
+            true_flags.remove(options.none)
+            if true_flags:
+                continue
+        key, group = _key(row[options.key]), row[options.group].strip()
+        yield location.document(key, "", group, labels=tuple(true_flags))
 
 
 def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]) -> dict[str, str]:
     """Key to text, of those of the keys that have one. Raises DataFormatError where none has."""
     texts_by_key: dict[str, str] = {}
-    for start in texts:
-        for _, row in table(start, "comma", [options.key, options.text], strict=False):
-            key, text = _key(row[options.key]), row[options.text].strip()
-            if key in keys and text:
-                texts_by_key[key] = text
-    if not texts_by_key:
-        message = f"no '{options.key}' of the labels table is in the texts"
-        raise texts[0].at(None).bad(message, "check the pair")
+    for _, row in table(texts, "comma", [options.key, options.text], strict=False):
+        key, text = _key(row[options.key]), row[options.text].strip()
+        if key in keys and text:
+            texts_by_key[key] = text
+    texts[0].at(None).require(
+        texts_by_key, f"no '{options.key}' of the labels table is in the texts", "check the pair"
+    )
     return texts_by_key
 
 
@@ -170,19 +176,16 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
     options = request.options
     texts, tables = request.texts_and_labels()
     texts_by_id: dict[str, str] = {}
-    for start in texts:
-        for _, row in table(start, "tab", ["id", options.text]):
-            texts_by_id[row["id"]] = row[options.text].strip()
-    for labels in tables:
-        for location, row in table(labels, "tab", ["id", "split", "labels"]):
-            document_id = row["id"].strip()
-            question = texts_by_id.get(document_id, "")
-            codes = _listed(location, row["labels"])
-            if not codes or not question:
-                continue
-            if row["split"] not in _SPLITS:
-                raise location.bad("split {} is not known", "train, dev or test", row["split"])
-            location.split = _SPLITS[row["split"]]
+    for _, row in table(texts, "tab", ["id", options.text]):
+        texts_by_id[row["id"]] = row[options.text].strip()
+    for location, row in table(tables, "tab", ["id", "split", "labels"]):
+        document_id = row["id"].strip()
+        question = texts_by_id.get(document_id, "")
+        codes = _listed(location, row["labels"])
+        if codes and question:
+            split = row["split"]
+            location.require(split in _SPLITS, "split {} is not known", "train, dev or test", split)
+            location.split = _SPLITS[split]
             text = f"{options.question_word} {question}"
             answer = texts_by_id.get(document_id.removesuffix("_q") + "_a")
             if answer:
@@ -193,15 +196,16 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
 def _listed(location: FileLine, cell: str) -> tuple[str, ...]:
     """The texts of a list literal such as ``['C0001', 'C0002']``, read without evaluating
     anything."""
-    if not cell.strip():
-        return ()
-    try:
-        value = ast.literal_eval(cell.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        value = None
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise location.bad("labels {} are no list of texts", "write ['A', 'B']", cell)
-    return tuple(dict.fromkeys(location.label(v.strip()) for v in value))
+    value = None
+    with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(cell.strip() or "[]")
+    location.require(
+        isinstance(value, list) and all(isinstance(text, str) for text in value),
+        "labels {} are no list of texts",
+        "write ['A', 'B']",
+        cell,
+    )
+    return tuple(dict.fromkeys(location.label(text.strip()) for text in value or ()))
 
 
 class PairedOptions(ReaderOptions):
@@ -236,16 +240,21 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
     partners = {location.path.stem: location for location in labels}
     for location in texts:
         stem = location.path.stem
-        if stem not in partners:
-            hint = "complete the labels folder"
-            raise location.at(None).bad("has no label file of the same name", hint)
+        location.at(None).require(
+            stem in partners, "has no label file of the same name", "complete the labels folder"
+        )
         sentences = list(_sentences(options, location, partners.pop(stem)))
         if options.unit == "sentence":
             yield from sentences
-        else:
-            text = " ".join(sentence.text for sentence in sentences)
-            names = dict.fromkeys(label for sentence in sentences for label in sentence.labels)
-            yield location.document(stem, text, labels=tuple(names))
+            continue
+        file_labels: dict[str, None] = {}
+        for sentence in sentences:
+            file_labels.update(dict.fromkeys(sentence.labels))
+        yield location.document(
+            stem,
+            " ".join(sentence.text for sentence in sentences),
+            labels=tuple(file_labels),
+        )
     for location in partners.values():
         raise location.at(None).bad("has no text file of the same name", "complete the text folder")
 
@@ -253,16 +262,29 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
 def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) -> Iterator[Document]:
     lines = [(number, line) for number, line in read_lines(location.path) if line.strip()]
     segments = read_text(partner.path).split(options.segment)[1:]
-    if len(segments) != len(lines):
-        message = f"labels {len(segments)} sentences, the text has {len(lines)}"
-        raise partner.bad(message, "the pair must agree")
+    partner.require(
+        len(segments) == len(lines),
+        f"labels {len(segments)} sentences, the text has {len(lines)}",
+        "the pair must agree",
+    )
     stem = location.path.stem
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
-        labels: dict[str, None] = {}
-        for levels in segment.split(options.joined_by):
-            name = levels.split(options.level, 1)[0].strip()
-            if name and name not in options.nothing:
-                labels[partner.label(name.lower() if options.lower else name)] = None
         yield location.at(number).document(
-            f"{stem}_{index}", line.strip(), stem, labels=tuple(labels)
+            f"{stem}_{index}",
+            line.strip(),
+            stem,
+            labels=tuple(_labels_of(options, partner, segment)),
         )
+
+
+def _labels_of(options: PairedOptions, partner: FileLine, segment: str) -> dict[str, None]:
+    """The distinct labels of a sentence's part of the label line."""
+    labels: dict[str, None] = {}
+    for levels in segment.split(options.joined_by):
+        name = levels.split(options.level, 1)[0].strip()
+        if not name or name in options.nothing:
+            continue
+        if options.lower:
+            name = name.lower()
+        labels[partner.label(name)] = None
+    return labels

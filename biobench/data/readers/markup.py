@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import xml_files
-from biobench.data.readers.standoff import unit, with_tags
+from biobench.data.readers.standoff import Named, unit, with_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -38,52 +38,55 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     types = request.options.types
     for location, root in xml_files(request):
         text, layers = _layers(location, root)
-        spans = {Span(a, b, location.label(types[name])) for a, b, name in layers if name in types}
-        annotated = location.document(location.path.stem, text, spans=tuple(sorted(spans)))
+        spans: set[Span] = set()
+        sentences: dict[tuple[int, int], None] = {}
+        for start, end, name in layers:
+            if name in types:
+                spans.add(Span(start, end, location.label(types[name])))
+            if name == "Sentence" and text[start:end].strip():
+                sentences[start, end] = None
+        document = location.document(location.path.stem, text, spans=tuple(sorted(spans)))
         if not request.options.sentences:
-            yield annotated
+            yield document
             continue
-        sentences = [(a, b) for a, b, name in layers if name == "Sentence" and text[a:b].strip()]
-        for number, (start, end) in enumerate(dict.fromkeys(sentences), start=1):
-            yield unit(annotated, start, end, f"{annotated.id}/{number}")
+        for number, (start, end) in enumerate(sentences, start=1):
+            yield unit(document, start, end, f"{document.id}/{number}")
 
 
-_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
-
-
-def _layers(location: FileLine, root: ET.Element) -> tuple[str, list[tuple[int, int, str]]]:
-    """(text, [(begin, end, local element name)]) in characters. Raises DataFormatError."""
-    elements = [(element.tag.rpartition("}")[2], element) for element in root]
-    texts = [element.get("sofaString") for name, element in elements if name == "Sofa"]
-    if len(texts) != 1 or texts[0] is None:
-        message = f"holds {len(texts)} texts (Sofa elements), not one"
-        raise location.bad(message, "is this a CAS file?")
-    text = texts[0]
-    # Where the characters of two units begin, in units.
-    pairs = [match.start() + number for number, match in enumerate(_TWO_UNITS.finditer(text))]
-    layers: list[tuple[int, int, str]] = []
-    for name, element in elements:
+def _layers(location: FileLine, root: ET.Element) -> tuple[str, list[Named]]:
+    """The text, and where each element stands in it, in characters, with its local name. Raises
+    DataFormatError.
+    """
+    sofas = root.findall("{*}Sofa")
+    texts = [element.attrib["sofaString"] for element in sofas if "sofaString" in element.attrib]
+    location.require(
+        len(sofas) == len(texts) == 1,
+        f"holds {len(sofas)} texts (Sofa elements), not one",
+        "is this a CAS file?",
+    )
+    (text,) = texts
+    characters = _characters(text)
+    layers: list[Named] = []
+    for element in root:
+        name = element.tag.rpartition("}")[2]
         begin, end = element.get("begin", ""), element.get("end", "")
         if not begin.isdecimal() or not end.isdecimal():
             continue
-        start = _character(location.number(begin), pairs)
-        stop = _character(location.number(end), pairs)
-        if start is None or stop is None or not start <= stop <= len(text):
-            message = f"element {name} {begin}-{end} leaves the text"
-            raise location.bad(message, "the file is damaged")
+        start = characters.get(location.number(begin))
+        stop = characters.get(location.number(end))
+        if start is None or stop is None or start > stop:
+            raise location.bad(
+                f"element {name} {begin}-{end} leaves the text", "the file is damaged"
+            )
         if start < stop:
             layers.append((start, stop, name))
     return text, layers
 
 
-def _character(offset: int, pairs: list[int]) -> int | None:
-    """UTF-16 offset to character offset; None inside a character. pairs: where those of two units
-    begin.
-    """
-    pairs_before = bisect_left(pairs, offset)
-    if pairs_before and pairs[pairs_before - 1] == offset - 1:
-        return None
-    return offset - pairs_before
+def _characters(text: str) -> dict[int, int]:
+    """UTF-16 offset to character offset, of every border between two characters."""
+    sizes = (1 + (character > "\uffff") for character in text)
+    return {unit: number for number, unit in enumerate(accumulate(sizes, initial=0))}
 
 
 class MantraOptions(ReaderOptions):
@@ -109,8 +112,9 @@ def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
                 spans: list[Span] = []
                 for entity in element.iter("e"):
                     spans += _entity(location, entity, text, unit_id)
-                group = document.get("id") or unit_id
-                annotated = location.document(unit_id, text, group, spans=tuple(spans))
+                annotated = location.document(
+                    unit_id, text, document.get("id") or unit_id, spans=tuple(spans)
+                )
                 yield with_tags(annotated, "blanks", "first", request.options.decode)
 
 
@@ -118,16 +122,22 @@ def _entity(location: FileLine, entity: ET.Element, text: str, unit_id: str) -> 
     """The entity's fragments."""
     starts = re.split(r"[;,\s]+", entity.get("offset", "").strip())
     sizes = re.split(r"[;,\s]+", entity.get("len", "").strip())
-    if len(starts) != len(sizes) or not all(map(str.isdecimal, (*starts, *sizes))):
-        message = "an entity of unit {} has no offset with a length"
-        raise location.bad(message, "repair the unit", unit_id)
+    location.require(
+        len(starts) == len(sizes) and all(map(str.isdecimal, (*starts, *sizes))),
+        "an entity of unit {} has no offset with a length",
+        "repair the unit",
+        unit_id,
+    )
     label = location.label(entity.get("grp", ""))
     spans: list[Span] = []
     for offset, size in zip(starts, sizes, strict=True):
         start = location.number(offset)
         end = start + location.number(size)
-        if not start < end <= len(text):
-            message = "an entity leaves the text of unit {}"
-            raise location.bad(message, "repair the unit", unit_id)
+        location.require(
+            start < end <= len(text),
+            "an entity leaves the text of unit {}",
+            "repair the unit",
+            unit_id,
+        )
         spans.append(Span(start, end, label))
     return spans

@@ -52,14 +52,19 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
     for split in request.files:
         pairs, texts = request.tables_of(split, "pairs, sentences")
         sentences = _sentences(texts)
-        for location, row in table(pairs, options.separator, columns):
+        for location, row in table([pairs], options.separator, columns):
             query_id, text_id, value = (row[column].strip() for column in columns)
-            keys = ["_".join(id.split("_")[: options.id_parts]) for id in (query_id, text_id)]
-            for key in keys:
-                if key not in sentences:
-                    hint = f"{texts.path.name} has no such key"
-                    raise location.bad("sentence {} is not there", hint, key)
-            query, text = (sentences[key].strip() for key in keys)
+            pair: list[str] = []
+            for sentence_id in (query_id, text_id):
+                key = "_".join(sentence_id.split("_")[: options.id_parts])
+                location.require(
+                    key in sentences,
+                    "sentence {} is not there",
+                    f"{texts.path.name} has no such key",
+                    key,
+                )
+                pair.append(sentences[key].strip())
+            query, text = pair
             group = f"{query_id}|{text_id}"
             yield location.document(f"{split}/{group}", text, group, query=query, labels=(value,))
 
@@ -105,13 +110,17 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
     form = _FORMS[request.options.task]
     for location, root in xml_files(request):
         elements = list(root.iter(form.element))
-        if not elements:
-            message = f"has no element '{form.element}'"
-            raise location.bad(message, "check reader.task and `files`")
+        location.require(
+            elements, f"has no element '{form.element}'", "check reader.task and `files`"
+        )
         for element in elements:
             number = element.get("id", "").strip()
-            if not re.fullmatch(r"-?\d+", number):
-                raise location.bad("id {} is not a number", "repair the element", number)
+            location.require(
+                re.fullmatch(r"-?\d+", number),
+                "id {} is not a number",
+                "repair the element",
+                number,
+            )
             if not number.startswith("-"):
                 yield _deft_document(location, form, element, number)
 
@@ -120,23 +129,30 @@ def _deft_document(location: FileLine, form: _Form, element: Element, number: st
     """Raises DataFormatError for an element without its texts or its answer."""
     targets = [" ".join((target.text or "").split()) for target in element.findall("cible")]
     source = " ".join(element.findtext("source", "").split())
-    if not source or len(targets) != form.targets or not all(targets):
-        message = f"element {{}} has not one source and {form.targets} cible with text"
-        raise location.bad(message, "repair the element", number)
-    answer = element.get(form.answer)
-    if answer is None:
-        message = f"element {{}} has no {form.answer}"
-        raise location.bad(message, "take the files with answers", number)
-    answer, document_id = answer.strip(), f"{location.prefix}-{number}"
-    if form.targets == 1:
-        return location.document(document_id, targets[0], query=source, labels=(answer,))
-    options = [f"({i}) {target}" for i, target in enumerate(targets, start=1)]
+    location.require(
+        len(targets) == form.targets and all((source, *targets)),
+        f"element {{}} has not one source and {form.targets} cible with text",
+        "repair the element",
+        number,
+    )
+    location.require(
+        form.answer in element.attrib,
+        f"element {{}} has no {form.answer}",
+        "take the files with answers",
+        number,
+    )
+    answer = element.attrib[form.answer].strip()
+    pieces: tuple[tuple[int, int], ...] = ()
+    if form.targets > 1:
+        location.label(answer)
+        targets = [f"({i}) {target}" for i, target in enumerate(targets, start=1)]
+        pieces = placed(targets)
     return location.document(
-        document_id,
-        "\n".join(options),
+        f"{location.prefix}-{number}",
+        "\n".join(targets),
         query=source,
-        pieces=placed(options),
-        labels=(location.label(answer),),
+        pieces=pieces,
+        labels=(answer,),
     )
 
 
@@ -193,27 +209,30 @@ def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
 
 def _text(value: Any) -> str:
     """The value as text, without blanks around it; empty where it is missing."""
-    return "" if missing(value) else str(value).strip()
+    if missing(value):
+        return ""
+    return str(value).strip()
 
 
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     """Option name to text, in the order of the task's labels, else (counted) of the names."""
-    labels = row.location.request.spec.labels
     names: list[str] = []
-    if options.target == "options" and isinstance(labels, list):
-        names = labels
+    if options.target == "options":
+        names = row.location.request.known_labels or []
     if isinstance(options.options, list):
-        fields = zip(names or ascii_lowercase, options.options, strict=False)
-        return {name: _text(row.values.get(field)) for name, field in fields}
+        values = map(_text, map(row.values.get, options.options))
+        return dict(zip(names or ascii_lowercase, values, strict=False))
     row.need(options.options)
     content = row.values[options.options]
-    if not isinstance(content, dict):
-        message = f"field '{options.options}' holds no options"
-        raise row.bad(message, "a mapping of names to texts")
+    row.location.require(
+        isinstance(content, dict),
+        f"field '{options.options}' holds no options",
+        "a mapping of names to texts",
+    )
     if not names:
         return {name: _text(content[name]) for name in sorted(content)}
-    texts = dict.fromkeys(names, "")
     by_folded = {name.casefold(): name for name in names}
+    texts = dict.fromkeys(names, "")
     for option, value in content.items():
         if option.casefold() not in by_folded:
             raise row.bad("option {} is not a label of the task", suggest(option, names), option)
@@ -223,18 +242,22 @@ def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
 
 def _right(options: ChoicesOptions, row: DataRow, names: list[str]) -> set[str]:
     """Names of the right options. Raises DataFormatError for an answer that means none."""
-    by_answer = {name.casefold(): name for name in names}
+    answers: list[str] = [name.casefold() for name in names]
     if options.right_is != "name":
         first_number = ["from_zero", "from_one"].index(options.right_is)
-        by_answer = {str(number): name for number, name in enumerate(names, first_number)}
-    value = row.values[options.right]
+        answers = [str(number) for number, _ in enumerate(names, first_number)]
+    by_answer = dict(zip(answers, names, strict=True))
     right: set[str] = set()
+    value = row.values[options.right]
     if missing(value):
         return right
     for item in items_of(value):
         answer = str(item).strip()
-        if answer.casefold() not in by_answer:
-            hint = "check `reader.right_is`, or repair the answer"
-            raise row.bad("the answer {} is none of the options", hint, answer)
+        row.location.require(
+            answer.casefold() in by_answer,
+            "the answer {} is none of the options",
+            "check `reader.right_is`, or repair the answer",
+            answer,
+        )
         right.add(by_answer[answer.casefold()])
     return right

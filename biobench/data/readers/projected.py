@@ -23,9 +23,11 @@ from biobench.data.readers.tokens import IobOptions, TokenFileOptions, mention_t
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.tags import decode_tags, tags_to_spans
+from biobench.schema.task import SPLITS
 
 Extent = tuple[int, int]
 """Non-space characters [start, end) of a document."""
+_ONE_VERSION = "the two releases must be one version"
 
 
 class ProjectedOptions(TokenFileOptions):
@@ -53,71 +55,85 @@ def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
     """
     options = request.options
     if not request.original:
-        hint = "name folder and files there"
-        raise DataFormatError("format 'projected' needs the source's `original`", hint=hint)
+        raise DataFormatError(
+            "format 'projected' needs the source's `original`", hint="name folder and files there"
+        )
     typed = options.take == "ids_and_types"
     elsewhere = {"format", "original", "take"}
     if typed:
         elsewhere.add("types")
     token_options = IobOptions(format="iob", **options.model_dump(exclude=elsewhere))
-    for split, path in request.only_splits("train", "validation", "test"):
+    for start in request.places(SPLITS):
+        split, location = start.split, start.at(None)
         if split not in request.original:
-            message = f"original.files has no '{split}'"
-            raise DataFormatError(message, hint="name one file per split")
+            raise DataFormatError(
+                f"original.files has no '{split}'", hint="name one file per split"
+            )
         files = {split: request.files[split]}
         tokens = Request(token_options, files, request.spec, request.redact, any_label=typed)
-        originals: list[RawDocument] = []
-        for file in request.original[split]:
-            location = FileLine(request, split, file)
-            if options.original == "pubtator":
-                originals += parse_pubtator(location)
-            elif (raw := parse_brat(location)) is not None:
-                originals.append(raw)
-        start = FileLine(request, split, path, None)
-        for raw, sentences in _aligned(list(read_iob(tokens)), originals, start):
-            yield from _document(options, raw, sentences, start)
+        originals = _originals(request, split)
+        for raw, sentences in _aligned(list(read_iob(tokens)), originals, location):
+            yield from _document(options, raw, sentences, location)
+
+
+def _originals(request: Request[ProjectedOptions], split: str) -> list[RawDocument]:
+    """The documents of the original release. Raises DataFormatError."""
+    originals: list[RawDocument] = []
+    for path in request.original[split]:
+        location = FileLine(request, split, path)
+        if request.options.original == "pubtator":
+            originals += parse_pubtator(location)
+        else:
+            originals += filter(None, [parse_brat(location)])
+    return originals
 
 
 def _aligned(
     sentences: list[Document], originals: list[RawDocument], location: FileLine
 ) -> Iterator[tuple[RawDocument, list[Document]]]:
     """Each document of the original release with its run of sentences."""
-    compact = [squeezed(s.text) for s in sentences]
+    compact = [squeezed(sentence.text) for sentence in sentences]
     stream = "".join(compact)
     # Where a sentence begins, in non-space characters, to its number; the last one ends the stream.
-    numbers = {begin: n for n, begin in enumerate(accumulate(map(len, compact), initial=0))}
-    waiting = {id(raw): (raw, text) for raw in originals if (text := squeezed(raw.text))}
+    begins = accumulate(map(len, compact), initial=0)
+    numbers = {begin: number for number, begin in enumerate(begins)}
+    waiting = [(squeezed(raw.text), raw) for raw in originals]
     position = 0
     while position < len(stream):
-        # Of several that begin here and end with a sentence, the longest.
-        length, fitting = 0, None
-        for key, (_, text) in waiting.items():
-            fits = position + len(text) in numbers and stream.startswith(text, position)
-            if fits and len(text) > length:
-                length, fitting = len(text), key
-        if fitting is None:
-            sentence = sentences[numbers[position]]
-            message = "no document of the original release begins here: {}"
-            hint = "the two releases must be one version"
-            raise location.at(_line(sentence)).bad(message, hint, sentence.text)
-        raw, _ = waiting.pop(fitting)
-        yield raw, sentences[numbers[position] : numbers[position + length]]
-        position += length
-    for raw, _ in waiting.values():
-        message = "document {} of the original release is not in the token files"
-        raise location.bad(message, "complete them", raw.id)
+        fitting: list[tuple[str, RawDocument]] = []
+        for text, raw in waiting:
+            if text and position + len(text) in numbers and stream.startswith(text, position):
+                fitting.append((text, raw))
+        sentence = sentences[numbers[position]]
+        location.at(_line(sentence)).require(
+            fitting,
+            "no document of the original release begins here: {}",
+            _ONE_VERSION,
+            sentence.text,
+        )
+        longest = max(fitting, key=lambda pair: len(pair[0]))
+        waiting.remove(longest)
+        text, raw = longest
+        end = position + len(text)
+        yield raw, sentences[numbers[position] : numbers[end]]
+        position = end
+    for text, raw in waiting:
+        location.require(
+            not text,
+            "document {} of the original release is not in the token files",
+            "complete them",
+            raw.id,
+        )
 
 
 def _document(
     options: ProjectedOptions, raw: RawDocument, run: list[Document], location: FileLine
 ) -> Iterator[Document]:
     """The sentences of one document, with its id and, where wanted, the types of its mentions."""
-    # Where each token begins, in non-space characters of the document, and where the last one ends.
-    sizes = [len(squeezed(s.text[a:b])) for s in run for a, b in s.tokens]
-    borders = list(accumulate(sizes, initial=0))
+    typed = options.take == "ids_and_types"
+    borders = _borders(run)
     extents = _extents(raw, borders)
     types: dict[Extent, str] = {}
-    typed = options.take == "ids_and_types"
     if typed:
         types = _types(options, extents)
     identifiers: dict[Extent, list[str]] = defaultdict(list)
@@ -125,6 +141,7 @@ def _document(
         identifiers[extent] += mention.identifiers
     token_count = 0
     for number, sentence in enumerate(run, start=1):
+        line = location.at(_line(sentence))
         concepts: list[tuple[int, int, str]] = []
         tags = list(sentence.tags)
         if typed:
@@ -132,13 +149,14 @@ def _document(
         for i, j, _ in decode_tags(sentence.tags, options.decode):
             extent = (borders[token_count + i], borders[token_count + j])
             start, end = sentence.tokens[i][0], sentence.tokens[j - 1][1]
-            concepts += [(start, end, identifier) for identifier in identifiers.get(extent, ())]
+            concepts += [(start, end, identifier) for identifier in identifiers[extent]]
             if typed:
-                if extent not in types:
-                    message = "entity {} has no mention at its place in the original release"
-                    hint = "the two releases must be one version"
-                    at = location.at(_line(sentence))
-                    raise at.bad(message, hint, sentence.text[start:end])
+                line.require(
+                    extent in types,
+                    "entity {} has no mention at its place in the original release",
+                    _ONE_VERSION,
+                    sentence.text[start:end],
+                )
                 tags[i:j] = mention_tags(types[extent], j - i)
         token_count += len(sentence.tokens)
         yield replace(
@@ -151,14 +169,25 @@ def _document(
         )
 
 
+def _borders(run: list[Document]) -> list[int]:
+    """Where each token begins, in non-space characters of the document, and where the last one
+    ends.
+    """
+    borders = [0]
+    for sentence in run:
+        for start, end in sentence.tokens:
+            borders.append(borders[-1] + len(squeezed(sentence.text[start:end])))
+    return borders
+
+
 def _extents(raw: RawDocument, borders: list[int]) -> list[tuple[Mention, Extent]]:
     """Each mention with its non-space extent. One that begins or ends inside a token
     (`anti|cancer`) takes the whole token, as the token files do.
     """
-    offsets = [i for i, c in enumerate(raw.text) if not c.isspace()]
     extents: list[tuple[Mention, Extent]] = []
     for mention in raw.mentions:
-        begin, end = bisect_left(offsets, mention.start), bisect_left(offsets, mention.end)
+        begin = len(squeezed(raw.text[: mention.start]))
+        end = len(squeezed(raw.text[: mention.end]))
         extent = borders[bisect_right(borders, begin) - 1], borders[bisect_left(borders, end)]
         extents.append((mention, extent))
     return extents
@@ -170,9 +199,13 @@ def _types(options: ProjectedOptions, extents: list[tuple[Mention, Extent]]) -> 
     for mention, extent in extents:
         at = mention.location
         label = at.mapped(mention.label, options.types)
-        if label is not None and types.setdefault(extent, label) != label:
-            message = "mention {} shares its tokens with one of another type"
-            raise at.bad(message, "map one of the types", mention.surface)
+        if label is not None:
+            at.require(
+                types.setdefault(extent, label) == label,
+                "mention {} shares its tokens with one of another type",
+                "map one of the types",
+                mention.surface,
+            )
     return types
 
 

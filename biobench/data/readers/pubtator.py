@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal
 
-from pydantic import field_validator
-
 from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
-from biobench.data.readers.standoff import Mention, RawDocument, check_surface
+from biobench.data.readers.standoff import Mention, Named, RawDocument, check_surface
 from biobench.schema.document import Document, Remark, Span
-from biobench.schema.source import later, one_group
+from biobench.schema.source import OneGroup, later
 
 _TEXTS = re.compile(r"([^|\t]+)\|t\|(.*)\n\1\|a\|(.*)")
 
@@ -28,15 +26,10 @@ class PubtatorOptions(ReaderOptions):
     """concept: mentions are labelled with the concept id of their sixth column, where it is a
     single one.
     """
-    concept_match: str = later("(.+)")
+    concept_match: OneGroup = later("(.+)")
     """Regular expression over the whole concept id, without blanks around it; its first group is
     the label. Mentions that do not match (several concepts, none) are dropped.
     """
-
-    @field_validator("concept_match")
-    @classmethod
-    def _one_group(cls, value: str) -> str:
-        return one_group(value)
 
 
 @reader(PubtatorOptions)
@@ -51,15 +44,13 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     for location in request.places():
         for raw in parse_pubtator(location):
             spans: set[Span] = set()
-            concepts: list[tuple[int, int, str]] = []
+            concepts: list[Named] = []
             for mention in raw.mentions:
-                label = options.types.get(mention.label, mention.label)
-                if options.label == "concept" and label is not None:
-                    label = _concept(options, mention)
+                label = _label(options, mention)
                 if label is None:
                     continue
                 spans.add(Span(mention.start, mention.end, mention.location.label(label)))
-                concepts += [(mention.start, mention.end, c) for c in mention.identifiers]
+                concepts += mention.concepts(mention.start, mention.end)
             about = f"{raw.id}, {len(raw.mentions)} mentions"
             yield raw.location.document(
                 raw.id,
@@ -70,13 +61,16 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
             )
 
 
-def _concept(options: PubtatorOptions, mention: Mention) -> str | None:
-    """The label that the mention's concept gives; None where it has none that matches."""
-    for _, concept in mention.codes:
-        match = re.fullmatch(options.concept_match, concept)
-        if match is not None:
-            return match[1]
-    return None
+def _label(options: PubtatorOptions, mention: Mention) -> str | None:
+    """The label that the mention's type or concept gives; None where it has none."""
+    label = options.types.get(mention.label, mention.label)
+    if options.label == "type" or label is None:
+        return label
+    concept = mention.note("concept")
+    if concept is None:
+        return None
+    match = re.fullmatch(options.concept_match, concept)
+    return match and match[1]
 
 
 def parse_pubtator(location: FileLine) -> list[RawDocument]:
@@ -89,12 +83,14 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
             continue
         raw = _document([(location.at(number), line) for number, line in lines])
         earlier = documents.setdefault(raw.id, raw)
-        if earlier is raw:
-            continue
-        if _content(earlier) != _content(raw):
-            message = "document {} occurs twice with different content"
-            raise raw.location.bad(message, "keep one", raw.id)
-        earlier.repeats += 1
+        if earlier is not raw:
+            raw.location.require(
+                _content(earlier) == _content(raw),
+                "document {} occurs twice with different content",
+                "keep one",
+                raw.id,
+            )
+            earlier.repeats += 1
     return list(documents.values())
 
 
@@ -102,45 +98,55 @@ def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
     return raw.text, [(m.start, m.end, m.label) for m in raw.mentions]
 
 
-def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
-    """Whether a row names a relation and two concepts; concepts may be numbers as offsets are."""
-    if len(fields) == 4:
-        return True
-    kind, concept = fields[1], fields[2].strip()
-    if len(fields) != 5 or kind.isdecimal():
-        return False
-    concepts = {
-        concept_id
-        for m in mentions
-        for _, code in m.codes
-        for concept_id in re.split(r"[,;|]", code)
-    }
-    return concept in concepts or not concept.isdecimal()
-
-
 def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
     """The document of a block of lines."""
     start, first_line = lines[0]
     texts = _TEXTS.match("\n".join(line for _, line in lines[:2]))
     if texts is None:
-        message = "a document must begin with its |t| and |a| lines: {}"
-        raise start.bad(message, "repair the block", first_line)
+        raise start.bad(
+            "a document must begin with its |t| and |a| lines: {}", "repair the block", first_line
+        )
     id, title, abstract = texts.groups()
     text = f"{title} {abstract}"
     mentions: list[Mention] = []
     for at, row in lines[2:]:
         fields = row.split("\t")
-        if fields[0].strip() != id or len(fields) not in (4, 5, 6, 7):
-            raise at.bad("not a row of this document: {}", "4 to 7 tab-separated columns", row)
-        are_numbers = fields[1].isdecimal() and fields[2].isdecimal()
-        if not are_numbers and _is_relation(fields, mentions):
-            continue
-        if not are_numbers or len(fields) == 4:
-            message = "not a mention row (id, start, end, text, type): {}"
-            raise at.bad(message, "repair the row", row)
-        _, begin, end, surface, label, *concepts = fields
-        fragments = ((at.number(begin), at.number(end)),)
-        check_surface(at, text, fragments, surface)
-        codes = [("concept", concept.strip()) for concept in concepts[:1]]
-        mentions.append(Mention(f"T{len(mentions) + 1}", label, fragments, at, surface, codes))
+        at.require(
+            fields[0].strip() == id and len(fields) in (4, 5, 6, 7),
+            "not a row of this document: {}",
+            "4 to 7 tab-separated columns",
+            row,
+        )
+        is_mention = fields[1].isdecimal() and fields[2].isdecimal()
+        is_sound = len(fields) > 4
+        if not is_mention:
+            is_sound = _is_relation(fields, mentions)
+        at.require(
+            is_sound,
+            "not a mention row (id, start, end, text, type): {}",
+            "repair the row",
+            row,
+        )
+        if is_mention:
+            mentions.append(_mention(at, fields, text))
     return RawDocument(id, text, mentions, start)
+
+
+def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
+    """Whether a row names a relation and two concepts; concepts may be numbers as offsets are."""
+    if len(fields) != 5 or fields[1].isdecimal():
+        return len(fields) == 4
+    concepts: set[str] = set()
+    for mention in mentions:
+        concepts.update(re.split(r"[,;|]", mention.note("concept") or ""))
+    concept = fields[2].strip()
+    return concept in concepts or not concept.isdecimal()
+
+
+def _mention(at: FileLine, fields: list[str], text: str) -> Mention:
+    """The mention of a row. Raises DataFormatError where the text has it not at its offsets."""
+    _, begin, end, surface, label, *concepts = fields
+    fragments = ((at.number(begin), at.number(end)),)
+    check_surface(at, text, fragments, surface)
+    codes = [("concept", concept.strip()) for concept in concepts[:1]]
+    return Mention("", label, fragments, at, surface, codes)

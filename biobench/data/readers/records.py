@@ -22,6 +22,8 @@ _RECORD = re.compile(
 _MARKER = re.compile(r"^START_OF_RECORD=\d", re.MULTILINE)
 _MASK = re.compile(r"\[\*\*(.*?)\*\*\]")
 _AGREE = "the pair must agree"
+_OUTSIDE = "text outside a record, or a record inside another or without its end"
+_REPAIR = "repair the markers, or the file is cut off"
 _RULES = {
     "name": "name",
     "e-mail address": "other",
@@ -68,15 +70,16 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     """
     options = request.options
     texts, labels = request.texts_and_labels()
-    records = [record for location in texts for record in _records(options, location)]
-    masked = {record.id: record for location in labels for record in _records(options, location)}
+    records = list(_records(options, texts))
+    masked = {record.id: record for record in _records(options, labels)}
     pair = labels[0].at(None)
-    if len(masked) != len(records):
-        message = f"holds {len(masked)} records, the texts hold {len(records)}"
-        raise pair.bad(message, _AGREE)
+    pair.require(
+        len(masked) == len(records),
+        f"holds {len(masked)} records, the texts hold {len(records)}",
+        _AGREE,
+    )
     for record in records:
-        if record.id not in masked:
-            raise pair.bad("record {} is missing", _AGREE, record.id)
+        pair.require(record.id in masked, "record {} is missing", _AGREE, record.id)
         counterpart = masked[record.id]
         words: list[str] = []
         tags: list[str] = []
@@ -84,26 +87,36 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
             piece_words = piece.split()
             words += piece_words
             tags += mention_tags(label, len(piece_words))
-        content = tagged(words, tags, Tagging(decode=options.decode))
-        yield counterpart.location.document(record.id, group=record.patient, **content)
+        yield counterpart.location.document(
+            record.id,
+            group=record.patient,
+            **tagged(words, tags, Tagging(decode=options.decode)),
+        )
 
 
-def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
-    text = "".join(f"{line}\n" for _, line in read_lines(start.path, options.encoding_errors))
-    message = "text outside a record, or a record inside another or without its end"
-    hint = "repair the markers, or the file is cut off"
-    position, number = 0, 1
-    for match in _RECORD.finditer(text):
-        number += text.count("\n", position, match.start())
-        location = start.at(number)
-        if text[position : match.start()].strip() or _MARKER.search(match[3]):
-            raise location.bad(message, hint)
-        body = " ".join(match[3].split("\n")[:-1])
-        yield _Record(match[1], f"{match[1]}-{match[2]}", body, location)
-        number += match[0].count("\n")
-        position = match.end()
-    if text[position:].strip():
-        raise start.at(number).bad(message, hint)
+def _records(options: RecordsOptions, files: list[FileLine]) -> Iterator[_Record]:
+    """The records of the files. Raises DataFormatError for text that is in none."""
+    for start in files:
+        lines = read_lines(start.path, options.encoding_errors)
+        text = "".join(f"{line}\n" for _, line in lines)
+        end, number = 0, 1
+        for match in _RECORD.finditer(text):
+            number += text.count("\n", end, match.start())
+            location = start.at(number)
+            location.require(
+                not text[end : match.start()].strip() and not _MARKER.search(match[3]),
+                _OUTSIDE,
+                _REPAIR,
+            )
+            yield _Record(
+                patient=match[1],
+                id=f"{match[1]}-{match[2]}",
+                body=" ".join(match[3].split("\n")[:-1]),
+                location=location,
+            )
+            number += match[0].count("\n")
+            end = match.end()
+        start.at(number).require(not text[end:].strip(), _OUTSIDE, _REPAIR)
 
 
 def _aligned(
@@ -114,8 +127,7 @@ def _aligned(
     """
     location, joined = counterpart.location, options.adjacent == "joined"
     begin, *pieces = _MASK.split(counterpart.body)
-    if not body.startswith(begin):
-        raise location.bad("the masked note does not begin like its text", _AGREE)
+    location.require(body.startswith(begin), "the masked note does not begin like its text", _AGREE)
     yield begin, None
     position = len(begin)
     masks = list(zip(pieces[::2], pieces[1::2], strict=True))
@@ -129,8 +141,11 @@ def _aligned(
         if plain:
             end = body.find(plain, position)
         if end < 0:
-            if joined or position < len(body):
-                raise location.bad("the masked note departs from its text", _AGREE)
+            location.require(
+                position == len(body) and not joined,
+                "the masked note departs from its text",
+                _AGREE,
+            )
             end = len(body)
         yield body[position:end], label
         yield plain, None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -51,6 +51,9 @@ class ChemprotOptions(ReaderOptions):
     """What the mentions are replaced by; `both` where the two overlap."""
 
 
+_NO_FIT = "the tables do not fit"
+
+
 class _Entity(NamedTuple):
     """A mention. start, end: characters of the abstract."""
 
@@ -68,8 +71,8 @@ class _Abstract:
     location: FileLine
     entities: dict[str, _Entity] = field(default_factory=dict)
     """By id, in the order of their table."""
-    gold: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
-    """Ids of a chemical and a gene to their groups."""
+    gold: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """Ids of a chemical and a gene to their groups, each with the ending of its row's id."""
 
 
 @reader(ChemprotOptions)
@@ -89,29 +92,29 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
             yield from _pairs(request.options, abstract)
 
 
-def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abstract]:
+def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> Iterable[_Abstract]:
     abstracts: dict[str, _Abstract] = {}
-
-    def of(location: FileLine, pmid: str) -> _Abstract:
-        if pmid not in abstracts:
-            raise location.bad("abstract {} is not there", "the tables do not fit", pmid)
-        return abstracts[pmid]
-
     for location, (pmid, title, body) in _rows(texts, 3):
         abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", location)
     for location, (pmid, id, kind, begin, stop, surface) in _rows(entities, 6):
-        abstract = of(location, pmid)
+        location.require(pmid in abstracts, "abstract {} is not there", _NO_FIT, pmid)
+        abstract = abstracts[pmid]
         start, end = location.number(begin), location.number(stop)
         check_surface(location, abstract.text, [(start, end)], surface)
         abstract.entities[id] = _Entity(id, kind == "CHEMICAL", start, end)
     for location, (pmid, group, chemical, gene) in _rows(gold, 4):
-        abstract = of(location, pmid)
+        location.require(pmid in abstracts, "abstract {} is not there", _NO_FIT, pmid)
+        abstract = abstracts[pmid]
         pair = (chemical.removeprefix("Arg1:"), gene.removeprefix("Arg2:"))
-        if not set(pair) <= abstract.entities.keys():
-            value = f"{chemical} {gene}"
-            raise location.bad("relation {} names no entity", "the tables do not fit", value)
-        abstract.gold.setdefault(pair, {})[location.label(group.strip())] = None
-    return list(abstracts.values())
+        location.require(
+            abstract.entities.keys() >= set(pair),
+            "relation {} names no entity",
+            _NO_FIT,
+            f"{chemical} {gene}",
+        )
+        label = location.label(group.strip())
+        abstract.gold.setdefault(pair, {})[label] = f".{label}"
+    return abstracts.values()
 
 
 def _rows(start: FileLine, width: int) -> Iterator[tuple[FileLine, list[str]]]:
@@ -141,22 +144,25 @@ def _sentences(abstract: _Abstract) -> Iterator[tuple[int, int]]:
 
 def _pairs(options: ChemprotOptions, abstract: _Abstract) -> Iterator[Document]:
     for start, end in _sentences(abstract):
-        inside = [e for e in abstract.entities.values() if e.start >= start and e.end <= end]
-        chemicals = [entity for entity in inside if entity.is_chemical]
-        genes = [entity for entity in inside if not entity.is_chemical]
+        sentence = abstract.text[start:end]
+        chemicals: dict[str, Replacement] = {}
+        genes: dict[str, Replacement] = {}
+        for entity in abstract.entities.values():
+            if start <= entity.start and entity.end <= end:
+                kind, mask = genes, options.gene
+                if entity.is_chemical:
+                    kind, mask = chemicals, options.chemical
+                kind[entity.id] = Replacement(entity.start - start, entity.end - start, mask)
         for chemical, gene in itertools.product(chemicals, genes):
-            text = masked(
-                abstract.text[start:end],
-                Replacement(chemical.start - start, chemical.end - start, options.chemical),
-                Replacement(gene.start - start, gene.end - start, options.gene),
-                options.both,
-            ).strip()
-            pair = f"{abstract.pmid}.{chemical.id}.{gene.id}"
-            groups = {
-                f"{pair}.{label}": label for label in abstract.gold.get((chemical.id, gene.id), ())
-            }
-            for id, label in (groups or {pair: options.negative}).items():
-                yield abstract.location.document(id, text, abstract.pmid, labels=(label,))
+            text = masked(sentence, chemicals[chemical], genes[gene], options.both).strip()
+            groups = abstract.gold.get((chemical, gene), {options.negative: ""})
+            for label, ending in groups.items():
+                yield abstract.location.document(
+                    f"{abstract.pmid}.{chemical}.{gene}{ending}",
+                    text,
+                    abstract.pmid,
+                    labels=(label,),
+                )
 
 
 class DdiOptions(ReaderOptions):
@@ -187,10 +193,13 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
     """
     options = request.options
     for location, root in xml_files(request):
-        if root.tag != "document" or not root.get("id"):
-            message = "is not a document of the DDI corpus: its first element is {}"
-            raise location.bad(message, "check `files`", root.tag)
         group = root.get("id")
+        location.require(
+            root.tag == "document" and group,
+            "is not a document of the DDI corpus: its first element is {}",
+            "check `files`",
+            root.tag,
+        )
         if options.group == "file":
             group = location.path.stem
         for sentence in root.iter("sentence"):
@@ -200,43 +209,63 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                 drugs[entity.get("id", "")] = _drug(location, options.mask, entity, text)
             plain = re.sub(r"[\n\t\r]", " ", text)
             for pair in sentence.iter("pair"):
-                pair_id, drug, partner = (pair.get(name, "") for name in ("id", "e1", "e2"))
                 label = _interaction(location, options, pair)
                 if label is None:
                     continue
-                if drug not in drugs or partner not in drugs:
-                    message = "pair {} names no entity of its sentence"
-                    raise location.bad(message, "repair the file", pair_id)
-                masked_text = masked(plain, drugs[drug], drugs[partner], options.both)
-                yield location.document(pair_id, masked_text.strip(), group, labels=(label,))
+                pair_id, drug, partner = map(pair.get, ("id", "e1", "e2"), ("", "", ""))
+                location.require(
+                    drug in drugs and partner in drugs,
+                    "pair {} names no entity of its sentence",
+                    "repair the file",
+                    pair_id,
+                )
+                yield location.document(
+                    pair_id,
+                    masked(plain, drugs[drug], drugs[partner], options.both).strip(),
+                    group,
+                    labels=(label,),
+                )
 
 
 def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Replacement:
     offsets = entity.get("charOffset", "")
-    if not re.fullmatch(r"\d+-\d+(;\d+-\d+)*", offsets):
-        raise location.bad("charOffset {} is not `start-end`", "repair the entity", offsets)
+    location.require(
+        re.fullmatch(r"\d+-\d+(;\d+-\d+)*", offsets),
+        "charOffset {} is not `start-end`",
+        "repair the entity",
+        offsets,
+    )
     numbers = [location.number(n) for n in re.findall(r"\d+", offsets)]
-    if not numbers[0] <= numbers[-1] < len(text):
-        hint = f"offsets count characters of the sentence, which has {len(text)}"
-        raise location.bad("charOffset {} leaves the sentence", hint, offsets)
+    location.require(
+        numbers[0] <= numbers[-1] < len(text),
+        "charOffset {} leaves the sentence",
+        f"offsets count characters of the sentence, which has {len(text)}",
+        offsets,
+    )
     fragments = zip(numbers[::2], numbers[1::2], strict=True)
     covered = "".join(squeezed(text[a : b + 1]) for a, b in fragments)
     surface = squeezed(entity.get("text", covered))
     # One name of the corpus is a letter longer than its place.
-    if not (covered.startswith(surface) or surface.startswith(covered)):
-        hint = "offsets count characters (code points) of the sentence; the end is its last"
-        raise location.bad(f"characters {offsets} are not {{}}", hint, surface)
+    location.require(
+        covered.startswith(surface) or surface.startswith(covered),
+        f"characters {offsets} are not {{}}",
+        "offsets count characters (code points) of the sentence; the end is its last",
+        surface,
+    )
     return Replacement(numbers[0], numbers[-1] + 1, mask)
 
 
 def _interaction(location: FileLine, options: DdiOptions, pair: ET.Element) -> str | None:
     """The pair's label; None where it is skipped."""
     interacts, kind = pair.get("ddi"), pair.get("type")
+    location.require(
+        interacts in ("true", "false"),
+        "pair {} does not say whether it interacts",
+        "`ddi` is true or false",
+        pair.get("id", ""),
+    )
     if interacts == "false":
         return options.negative
-    if interacts != "true":
-        message, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
-        raise location.bad(message, hint, pair.get("id", ""))
     if kind:
         return location.label(kind)
     return options.untyped

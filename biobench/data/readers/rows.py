@@ -5,14 +5,20 @@ and tags too).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import model_validator
 
-from biobench.data.readers.base import FileLine, LabelMap, ReaderOptions, Request, reader
+from biobench.data.readers.base import (
+    FileLine,
+    LabelMap,
+    ReaderOptions,
+    Request,
+    numbering,
+    reader,
+)
 from biobench.data.readers.files import (
     CHECK_SEPARATOR,
     Layout,
@@ -23,7 +29,7 @@ from biobench.data.readers.files import (
     missing,
 )
 from biobench.data.readers.tables import class_names, table_rows
-from biobench.data.readers.tokens import tagged, tagged_row, tagging_of
+from biobench.data.readers.tokens import tagged_row, tagging_of
 from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
@@ -75,27 +81,16 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
     Order: that of the rows.
     """
     options = request.options
-    shared_layout = ColumnLayout(header=options.header, columns=options.columns)
-    numbers: Counter[str] = Counter()
+    numbers = numbering()
     for start in request.places():
-        layout = options.split_layout.get(start.split, shared_layout)
+        prefix = start.prefix
+        layout = options.split_layout.get(start.split, options)
         columns = layout.columns
-        header: list[str] = []
-        for location, row in delimited(start, options.separator, quoting=options.quoting):
-            if not header:
-                header = row
-                _check_columns(location, layout, header)
-                if layout.header:
-                    continue
-            location.check_width(row, len(header))
-            numbers[location.prefix] += 1
-            cells: Cells = dict(enumerate(row))
-            if layout.header:
-                cells.update(zip(header, row, strict=True))
-            id = cells.get(columns.id, f"{location.prefix}-{numbers[location.prefix]}")
+        for location, cells in _rows(options, layout, start):
+            id = cells.get(columns.id, f"{prefix}-{next(numbers[prefix])}")
             group = cells.get(columns.group, id)
             if options.group_until is not None:
-                group = group.split(options.group_until, 1)[0]
+                group, _, _ = group.partition(options.group_until)
             names = _parted([_label(location, columns.label, cells)], options.label_separator)
             yield location.document(
                 id,
@@ -103,7 +98,7 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
                 group,
                 query=cells.get(columns.first, "").strip(),
                 labels=_mapped(location, names, options.label_map),
-                remarks=_quoted_lines(location, row),
+                remarks=_quoted_lines(location, cells),
             )
 
 
@@ -111,23 +106,49 @@ Cells = dict[str | int | None, str]
 """The cells of a row by the number and by the name of their column."""
 
 
-def _check_columns(location: FileLine, layout: ColumnLayout, row: list[str]) -> None:
+def _rows(
+    options: TsvOptions, layout: ColumnLayout | TsvOptions, start: FileLine
+) -> Iterator[tuple[FileLine, Cells]]:
+    """The rows of a file without its header. Raises DataFormatError."""
+    header: list[str] = []
+    for location, row in delimited(start, options.separator, quoting=options.quoting):
+        if not header:
+            header = row
+            _check_columns(location, layout, header)
+            if layout.header:
+                continue
+        location.check_width(row, len(header))
+        cells: Cells = dict(enumerate(row))
+        if layout.header:
+            cells.update(zip(header, row, strict=True))
+        yield location, cells
+
+
+def _check_columns(
+    location: FileLine, layout: ColumnLayout | TsvOptions, first_row: list[str]
+) -> None:
     """Raise DataFormatError for a name or number that the first row lacks, or has twice."""
     for role, columns in layout.columns.model_dump(exclude_none=True).items():
         for column in items_of(columns):
             if isinstance(column, int):
-                if not 0 <= column < len(row):
-                    message = f"has {len(row)} columns, none numbered {column} ({role})"
-                    raise location.bad(message, f"columns count from 0; {CHECK_SEPARATOR}")
+                location.require(
+                    0 <= column < len(first_row),
+                    f"has {len(first_row)} columns, none numbered {column} ({role})",
+                    "columns count from 0" + CHECK_SEPARATOR,
+                )
                 continue
-            if not layout.header:
-                message = f"column '{column}' ({role}) needs a header"
-                raise location.bad(message, "give the column's number, or set `reader.header`")
-            location.need(column, row, "the header has no column", CHECK_SEPARATOR)
-            if row.count(column) > 1:
-                message = f"the header has column '{column}' {row.count(column)} times"
-                hint = f"give the number of the one that is meant, as in `{role}: 0`"
-                raise location.bad(message, hint)
+            location.require(
+                layout.header,
+                f"column '{column}' ({role}) needs a header",
+                "give the column's number, or set `reader.header`",
+            )
+            location.need(column, first_row, "the header has no column", CHECK_SEPARATOR)
+            times = first_row.count(column)
+            location.require(
+                times == 1,
+                f"the header has column '{column}' {times} times",
+                f"give the number of the one that is meant, as in `{role}: 0`",
+            )
 
 
 def _label(location: FileLine, column: str | int | list[str | int], cells: Cells) -> str:
@@ -139,14 +160,19 @@ def _label(location: FileLine, column: str | int | list[str | int], cells: Cells
         try:
             numbers.append(float(cells[name]))
         except ValueError:
-            hint = "fill the cell in, or remove the row"
-            raise location.bad("{} is not a number", hint, cells[name]) from None
+            raise location.bad(
+                "{} is not a number", "fill the cell in, or remove the row", cells[name]
+            ) from None
     return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
-def _quoted_lines(location: FileLine, row: list[str]) -> tuple[Remark, ...]:
+def _quoted_lines(location: FileLine, cells: Cells) -> tuple[Remark, ...]:
     """The lines of a row whose quoted field goes on over several."""
-    begin, breaks = location.line or 1, sum(cell.count("\n") for cell in row)
+    begin = location.line or 1
+    breaks = 0
+    for column, cell in cells.items():
+        if isinstance(column, int):
+            breaks += cell.count("\n")
     if not breaks:
         return ()
     return (Remark("quotes", f"{location.path.name} lines {begin} to {begin + breaks}"),)
@@ -156,14 +182,20 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     """The names that stand between separators, without blanks around them and empty ones."""
     if separator is None:
         return names
-    stripped = [label.strip() for name in names for label in name.split(separator)]
-    return [label for label in stripped if label]
+    parts: list[str] = []
+    for name in names:
+        parts += filter(None, map(str.strip, name.split(separator)))
+    return parts
 
 
 def _mapped(location: FileLine, names: Iterable[str], label_map: LabelMap) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
-    labels = (location.mapped(name, label_map) for name in names)
-    return tuple(dict.fromkeys(label for label in labels if label is not None))
+    labels: dict[str, None] = {}
+    for name in names:
+        label = location.mapped(name, label_map)
+        if label is not None:
+            labels[label] = None
+    return tuple(labels)
 
 
 class JsonOptions(ReaderOptions):
@@ -211,33 +243,39 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
         row.need(options.text, options.label, options.id, options.group, options.first)
         text = _json_text(options, row.values[options.text])
         if text is None or missing(row.values[options.label]):
-            if options.drop_missing:
-                continue
-            hint = "fill both in, or set `reader.drop_missing: true`"
-            raise row.bad("the object has no label, or no text", hint)
+            row.location.require(
+                options.drop_missing,
+                "the object has no label, or no text",
+                "fill both in, or set `reader.drop_missing: true`",
+            )
+            continue
         names = _parted(row.labels(options.label, options.label_map), options.label_separator)
-        if any(phrase in name for phrase in options.drop_containing for name in names):
+        if any(_holds(name, options.drop_containing) for name in names):
             continue
         if options.label_key == "first_word":
-            names = [name.strip().split(" ", 1)[0] for name in names]
-        id = row.text(options.id, row.number)
+            names = [name.strip().partition(" ")[0] for name in names]
+        id, group = row.id_and_group(options.id, options.group)
         yield row.location.document(
             id,
             text,
-            row.text(options.group, id),
-            query=row.text(options.first).strip(),
+            group,
+            query=row.query(options.first),
             labels=_mapped(row.location, names, options.label_map),
         )
 
 
+def _holds(name: str, phrases: list[str]) -> bool:
+    return any(phrase in name for phrase in phrases)
+
+
 def _json_text(options: JsonOptions, value: Any) -> str | None:
     """A text, or the texts of a list joined by blanks; None where there is none."""
-    if isinstance(value, list) and all(isinstance(text, str) for text in value):
-        value = " ".join(text.strip() for text in value)
-    if not isinstance(value, str):
+    texts = items_of(value)
+    if not all(isinstance(text, str) for text in texts):
         return None
-    text = value.strip()
-    return text if text or options.blank_text == "kept" else None
+    text = " ".join(map(str.strip, texts)).strip()
+    is_filled = text or options.blank_text == "kept"
+    return text if is_filled else None
 
 
 class ParquetColumns(Strict):
@@ -251,6 +289,11 @@ class ParquetColumns(Strict):
     group: str | None = None
     first: str | None = later(None)
     """Of a pair of texts the one that goes in before `text`."""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The columns of tokens and of tags, or of text and of labels."""
+        return str(self.tokens or self.text), str(self.tags or self.labels)
 
 
 class ParquetOptions(ReaderOptions):
@@ -278,8 +321,10 @@ class ParquetOptions(ReaderOptions):
     def _one_pair(self) -> ParquetOptions:
         named = self.columns.model_dump(exclude={"id", "group", "first"}, exclude_none=True)
         if list(named) not in (["text", "labels"], ["tokens", "tags"]):
-            message = "columns must name text and labels, or tokens and tags"
-            raise fail(message, "give one of the two pairs")
+            raise fail(
+                "columns must name text and labels, or tokens and tags",
+                "give one of the two pairs",
+            )
         if self.columns.first is not None and self.columns.text is None:
             raise fail("columns.first goes with text and labels", "leave it out")
         return self
@@ -288,38 +333,43 @@ class ParquetOptions(ReaderOptions):
 @reader(ParquetOptions)
 def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
     """Rows of parquet files, in their order; positions in messages are row numbers from 1."""
-    options, c = request.options, request.options.columns
-    tagging, own_names = tagging_of(options), dict[Path, list[str]]()
-    for row in table_rows(request, [name for _, name in c if name is not None]):
-        id = row.text(c.id, row.number)
-        group = row.text(c.group, id)
+    options, columns = request.options, request.options.columns
+    tagging = tagging_of(options)
+    names_by_file: dict[Path, list[str]] = {}
+    content_column, label_column = columns.pair
+    for row in table_rows(request, [name for _, name in columns if name is not None]):
+        location = row.location
+        id, group = row.id_and_group(columns.id, columns.group)
         if options.group_pattern == "before_underscore":
             group = group.rpartition("_")[0] or group
-        names = options.names
-        if isinstance(names, str):
-            path = row.location.path
-            if path not in own_names:
-                own_names[path] = _names_in(row.location, c.labels or c.tags or "")
-            names = own_names[path]
-        if c.tokens is not None:
-            words, tags = tagged_row(row, c.tokens, c.tags or "", names, tagging)
-            yield row.location.document(id, group=group, **tagged(words, tags, tagging))
+        if location.path not in names_by_file:
+            names_by_file[location.path] = _names(options, location, label_column)
+        names = names_by_file[location.path]
+        if columns.tokens is not None:
+            content = tagged_row(row, content_column, label_column, names, tagging)
+            yield location.document(id, group=group, **content)
             continue
-        labels = row.labels(c.labels or "", options.label_map, names)
+        labels = row.labels(label_column, options.label_map, names)
         labels = _parted(labels, options.label_separator)
-        yield row.location.document(
+        yield location.document(
             id,
-            row.text(c.text).strip(),
+            row.text(content_column).strip(),
             group,
-            query=row.text(c.first).strip(),
-            labels=tuple(filter(None, _mapped(row.location, labels, options.label_map))),
+            query=row.query(columns.first),
+            labels=tuple(filter(None, _mapped(location, labels, options.label_map))),
         )
 
 
-def _names_in(location: FileLine, column: str) -> list[str]:
-    """What the file itself says of the integers in this column. Raises DataFormatError."""
+def _names(options: ParquetOptions, location: FileLine, column: str) -> list[str]:
+    """What the integers of this column stand for, as the spec or the file says. Raises
+    DataFormatError.
+    """
+    if isinstance(options.names, list):
+        return options.names
     names = class_names(location.path).get(column)
     if names is None:
-        hint = "list the names in `reader.names`"
-        raise location.at(None).bad(f"its metadata name no classes of column '{column}'", hint)
+        raise location.at(None).bad(
+            f"its metadata name no classes of column '{column}'",
+            "list the names in `reader.names`",
+        )
     return names

@@ -52,16 +52,20 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
         rows = json_rows(request, options.layout)
     for row in rows:
         text, mentions = row.value(options.text), row.value(options.spans)
-        if not isinstance(text, str) or not isinstance(mentions, list):
-            message = f"'{options.text}' must be a text and '{options.spans}' a list"
-            raise row.bad(message, "check the fields, or repair the object")
-        id = row.text(options.id, row.number)
-        group = row.text(options.group, id)
+        row.location.require(
+            isinstance(text, str) and isinstance(mentions, list),
+            f"'{options.text}' must be a text and '{options.spans}' a list",
+            "check the fields, or repair the object",
+        )
+        id, group = row.id_and_group(options.id, options.group)
         spans: list[Span] = []
         for mention in mentions:
             spans += _mention(options, row, mention, text)
-        document = row.location.document(id, text, group, spans=tuple(spans))
-        yield finished(row.location, document, options)
+        yield finished(
+            row.location,
+            row.location.document(id, text, group, spans=tuple(spans)),
+            options,
+        )
 
 
 def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> list[Span]:
@@ -71,7 +75,7 @@ def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -
         names = (options.start, options.end, options.label)
         for name in names:
             row.location.need(name, mention, "a mention has no field")
-        start, end, label = (mention[name] for name in names)
+        start, end, label = map(mention.get, names)
         surface = mention.get("text")
     elif isinstance(mention, list) and len(mention) == 3:
         start, end, label = mention
@@ -79,11 +83,19 @@ def _mention(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -
         raise row.bad("{} is no mention", "an object, or [start, end, label]", str(mention))
     # Annotation tools write a list of one label.
     if isinstance(label, list) and len(label) == 1:
-        label = label[0]
-    if not isinstance(label, (str, int)):
-        raise row.bad("the label of a mention is no text: {}", "give it one label", str(label))
+        (label,) = label
+    row.location.require(
+        isinstance(label, (str, int)),
+        "the label of a mention is no text: {}",
+        "give it one label",
+        str(label),
+    )
     return _checked(
-        row, text, (start, end), surface, row.location.mapped(str(label), options.types)
+        row,
+        text,
+        offsets=(start, end),
+        surface=surface,
+        label=row.location.mapped(str(label), options.types),
     )
 
 
@@ -94,11 +106,14 @@ def _checked(
     has it there.
     """
     start, end = offsets
-    if type(start) is not int or type(end) is not int:
-        raise row.bad("the offsets of a mention are no whole numbers", f"repair the {row.noun}")
+    row.location.require(
+        type(start) is type(end) is int,
+        "the offsets of a mention are no whole numbers",
+        f"repair the {row.noun}",
+    )
     if not isinstance(surface, str):
         surface = text[start:end]
-    check_surface(row.location, text, [(start, end)], surface)
+    check_surface(row.location, text, [offsets], surface)
     return [] if label is None else [Span(start, end, label)]
 
 
@@ -134,14 +149,16 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
         name = row.location.split, row.text(options.document)
         if options.text not in row.values:
             mentions[name].append(row)
-        elif name in texts:
-            raise row.bad("document {} has two texts", "keep one row", name[1])
-        else:
-            texts[name] = row
+            continue
+        earlier = texts.setdefault(name, row)
+        row.location.require(earlier is row, "document {} has two texts", "keep one row", name[1])
     for name, rows in mentions.items():
-        if name not in texts:
-            hint = f"name the table with column '{options.text}' of this split too"
-            raise rows[0].bad("document {} of a mention has no text", hint, name[1])
+        rows[0].location.require(
+            name in texts,
+            "document {} of a mention has no text",
+            f"name the table with column '{options.text}' of this split too",
+            name[1],
+        )
     for name, row in texts.items():
         text = row.text(options.text)
         spans: set[Span] = set()
@@ -152,6 +169,10 @@ def read_span_tables(request: Request[SpanTablesOptions]) -> Iterator[Document]:
 
 def _table_mention(options: SpanTablesOptions, row: DataRow, text: str) -> list[Span]:
     """The span of a row; none where its label is dropped. Raises DataFormatError."""
-    label = row.location.mapped(row.text(options.label), options.types)
-    offsets = row.value(options.start), row.value(options.end)
-    return _checked(row, text, offsets, row.text(options.surface), label)
+    return _checked(
+        row,
+        text,
+        label=row.location.mapped(row.text(options.label), options.types),
+        offsets=(row.value(options.start), row.value(options.end)),
+        surface=row.text(options.surface),
+    )

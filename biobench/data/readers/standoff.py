@@ -5,8 +5,10 @@ tags.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Literal
 
 from biobench.data.checks import edges
@@ -20,6 +22,8 @@ _IDENTIFIER = re.compile(r"(?!-1$)[\w.:/-]*\d[\w.:/-]*")
 """A digit, and no more than what terminologies write beside it; -1 stands for no concept."""
 
 Fragments = tuple[tuple[int, int], ...]
+Named = tuple[int, int, str]
+"""Characters [start, end), and a label or an identifier."""
 Places = Sequence[tuple[int, int]]
 """Characters [start, end) of each."""
 Discontinuous = Literal["error", "hull", "drop", "each"]
@@ -41,6 +45,7 @@ class Mention:
     """A text-bound annotation as the file has it."""
 
     id: str
+    """Empty where the format gives it none."""
     label: str
     fragments: Fragments
     location: FileLine
@@ -58,6 +63,10 @@ class Mention:
         """Past the last character."""
         return self.fragments[-1][1]
 
+    def note(self, kind: str) -> str | None:
+        """The text of the last note of this type; None where there is none."""
+        return dict(self.codes).get(kind)
+
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The concepts of a terminology that its codes name, in the file's order; a code that holds
@@ -65,10 +74,14 @@ class Mention:
         """
         found: list[str] = []
         for _, code in self.codes:
-            words = [word for word in _BETWEEN_IDENTIFIERS.split(code) if word]
-            if all(_IDENTIFIER.fullmatch(word) for word in words):
+            words = list(filter(None, _BETWEEN_IDENTIFIERS.split(code)))
+            if all(map(_IDENTIFIER.fullmatch, words)):
                 found += words
         return tuple(dict.fromkeys(found))
+
+    def concepts(self, start: int, end: int) -> list[Named]:
+        """Its identifiers, at characters [start, end)."""
+        return [(start, end, identifier) for identifier in self.identifiers]
 
 
 @dataclass(slots=True)
@@ -101,16 +114,21 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
     """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
     space aside.
     """
-    offsets = ";".join(f"{a}-{b}" for a, b in fragments)
-    hint = "offsets count characters (code points) from 0, the end is past the last"
-    if any(not 0 <= a < b <= len(text) for a, b in fragments):
+    offsets = ";".join(f"{start}-{end}" for start, end in fragments)
+    covered = "".join(squeezed(text[start:end]) for start, end in fragments)
+    message = f"characters {offsets} are not {{}}"
+    advice = "is it the same text?"
+    if not all(0 <= start < end <= len(text) for start, end in fragments):
         message = f"offsets {offsets} leave the text (length {len(text)})"
-        cause = edges.meant(text, fragments, surface) or "check offsets and text"
-        raise location.bad(message, f"{hint}; {cause}")
-    covered = "".join(squeezed(text[a:b]) for a, b in fragments)
-    if covered != squeezed(surface) or not covered:
-        cause = edges.meant(text, fragments, surface) or "is it the same text?"
-        raise location.bad(f"characters {offsets} are not {{}}", f"{hint}; {cause}", surface)
+        advice = "check offsets and text"
+    elif covered and covered == squeezed(surface):
+        return
+    advice = edges.meant(text, fragments, surface) or advice
+    raise location.bad(
+        message,
+        f"offsets count characters (code points) from 0, the end is past the last; {advice}",
+        surface,
+    )
 
 
 def merge_fragments(fragments: Places, text: str) -> Fragments:
@@ -119,41 +137,31 @@ def merge_fragments(fragments: Places, text: str) -> Fragments:
     """
     merged: list[tuple[int, int]] = []
     for start, end in sorted(fragments):
+        # Of nothing but white space between the two, the earlier one goes on.
         if merged and not text[merged[-1][1] : start].strip():
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
+            start, earlier_end = merged.pop()
+            end = max(end, earlier_end)
+        merged.append((start, end))
     return tuple(merged)
 
 
-def flat(
-    location: FileLine,
-    fragments: Places,
-    text: str,
-    policy: Discontinuous,
-    label: str,
-    name: str,
-) -> list[Span]:
-    """What becomes of the mention of these fragments; DataFormatError with its name where the
-    policy refuses it.
+def flat(mention: Mention, text: str, policy: Discontinuous, label: str) -> list[Span]:
+    """What becomes of the mention with this label. Raises DataFormatError where the policy refuses
+    it.
     """
-    pieces = merge_fragments(fragments, text)
+    pieces = merge_fragments(mention.fragments, text)
     if len(pieces) > 1 and policy == "error":
-        hint = "set `reader.discontinuous`"
-        raise location.bad("the mention is discontinuous: {}", hint, name)
+        raise mention.location.bad(
+            "the mention is discontinuous: {}", "set `reader.discontinuous`", mention.surface
+        )
     if len(pieces) > 1 and policy == "drop":
         return []
     if policy == "hull":
-        return [Span(pieces[0][0], pieces[-1][1], label)]
-    return [Span(*piece, label) for piece in pieces]
+        pieces = ((pieces[0][0], pieces[-1][1]),)
+    return [Span(start, end, label) for start, end in pieces]
 
 
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
-
-
-def tokenise(text: str, tokeniser: Tokeniser) -> Fragments:
-    """Character offsets of tokens."""
-    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[tokeniser], text))
 
 
 def mentions_to_tags(
@@ -168,15 +176,19 @@ def mentions_to_tags(
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
+    starts = [start for start, _ in tokens]
+    ends = [end for _, end in tokens]
     for span in _in_turn(spans, overlap):
-        covered = _covered(span, tokens, touched=overlap == "first")
-        taken = any(owners[k] is not None for k in covered)
+        covered = slice(bisect_left(starts, span.start), bisect_right(ends, span.end))
+        if overlap == "first":
+            covered = slice(bisect_right(ends, span.start), bisect_left(starts, span.end))
+        taken = any(owners[covered])
         if taken and overlap == "error":
             raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
-        if taken and overlap != "last":
-            continue
-        for k, tag in zip(covered, mention_tags(span.label, len(covered)), strict=True):
-            tags[k], owners[k] = tag, span
+        if not taken or overlap == "last":
+            size = len(tags[covered])
+            tags[covered] = mention_tags(span.label, size)
+            owners[covered] = [span] * size
     return tags, owners
 
 
@@ -189,20 +201,14 @@ def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
     return sorted(spans, key=lambda span: span.start)
 
 
-def _covered(span: Span, tokens: Places, *, touched: bool) -> list[int]:
-    """The places of the tokens that lie in the mention; of those that it touches, if wanted."""
-    if touched:
-        return [k for k, (a, b) in enumerate(tokens) if a < span.end and span.start < b]
-    return [k for k, (a, b) in enumerate(tokens) if span.start <= a and b <= span.end]
-
-
 def with_tags(document: Document, tokeniser: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
     """The document with tokens, tags and what its mentions (in the file's order) become on them.
 
     Mentions of which no token is left (they hold no whole one, or others took them all) become
     `unexpressed`. Raises ValueError for overlap ``error``.
     """
-    tokens = tokenise(document.text, tokeniser)
+    matches = re.finditer(_PATTERNS[tokeniser], document.text)
+    tokens = tuple(match.span() for match in matches)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
     scored: set[Span | None] = set()
     for begin, end, _ in decode_tags(tags, decode):
@@ -230,36 +236,36 @@ def finished(location: FileLine, document: Document, options: TokenisedOptions) 
         raise location.bad(str(error), "set `reader.overlap`") from None
 
 
-Named = tuple[int, int, str]
-"""Characters [start, end), and a label or an identifier."""
-
-
 def unit(document: Document, start: int, end: int, id: str) -> Document:
     """The document's characters [start, end) as one of its own. Mentions that the border cuts are
     dropped, and counted as unexpressed where they begin inside.
     """
 
-    def inside(named: Iterable[Named]) -> list[Named]:
-        return [(a - start, b - start, name) for a, b, name in named if start <= a and b <= end]
+    def inside(named: Iterable[Named]) -> Iterator[Named]:
+        for begin, stop, name in named:
+            if start <= begin <= stop <= end:
+                yield begin - start, stop - start, name
 
+    cut: list[str] = []
+    for span in set(document.spans):
+        if start <= span.start < end < span.end:
+            cut.append(span.label)
     return replace(
         document,
         id=id,
         text=document.text[start:end],
-        spans=tuple(Span(*named) for named in inside(document.spans)),
+        spans=tuple(starmap(Span, inside(document.spans))),
         concepts=tuple(inside(document.concepts)),
-        unexpressed=tuple(
-            sorted(s.label for s in set(document.spans) if start <= s.start < end < s.end)
-        ),
+        unexpressed=tuple(sorted(cut)),
     )
 
 
-def lines_of(text: str) -> Iterator[tuple[int, int, str]]:
+def lines_of(text: str) -> Iterator[tuple[int, int, int]]:
     """(start, end, number from 1) of every line that holds more than white space, ends trimmed."""
     position = 0
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
         if stripped:
             start = position + line.index(stripped)
-            yield start, start + len(stripped), str(number)
+            yield start, start + len(stripped), number
         position += len(line) + 1

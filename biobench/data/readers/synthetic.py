@@ -7,9 +7,9 @@ Sentences are written here, in our own words; no corpus stands behind them.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -19,6 +19,7 @@ from biobench.data.readers.base import ReaderOptions, Request, in_shares, reader
 from biobench.data.readers.tokens import mention_tags, tagged
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.strict import repeated
 from biobench.schema.tags import Tagging
 
 _WORDS = read_words(__package__, "synthetic.json")
@@ -33,8 +34,7 @@ _SHARES = {"train": 0.6, "validation": 0.2, "test": 0.2}
 _APART = {"train": (0, 6), "validation": (6, 8), "test": (8, 12)}
 """Conditions of each split of the contents with unseen names."""
 _KINDS = ("Drug", "Symptom", "Test")
-_TIMES = Counter(name for c in _CONDITIONS for name, _ in c["symptoms"])
-_SEVERAL = {name for name, times in _TIMES.items() if times > 1}
+_SEVERAL = repeated(name for condition in _CONDITIONS for name, _ in condition["symptoms"])
 """English names of symptoms that belong to several conditions, and so to several splits: skipped.
 """
 
@@ -65,19 +65,24 @@ def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
     if options.content.startswith("unseen"):
         yield from _unseen(options, rng)
         return
-    templates: list[tuple[str, str, str]] = []
+    templates: list[_Template] = []
     for language in options.languages:
         by_topic = {"": _WORDS["ner"][language]}
         if options.content == "topic":
             by_topic = _WORDS["topic"][language]
         for topic, texts in by_topic.items():
-            templates += [(language, topic, text) for text in texts]
+            templates += [_Template(language, topic, text) for text in texts]
     sentences = _different(partial(_sentence, templates, rng), options.sentences, "")
-    number = 0
+    numbers = count(1)
     for split, drawn_sentences in in_shares(sentences, _SHARES).items():
         for drawn in drawn_sentences:
-            number += 1
-            yield _document(f"synthetic-{number}", split, drawn, options)
+            yield _document(f"synthetic-{next(numbers)}", split, drawn, options)
+
+
+class _Template(NamedTuple):
+    language: str
+    topic: str
+    text: str
 
 
 class _Drawn(NamedTuple):
@@ -94,19 +99,21 @@ def _different(draw: Callable[[], _Drawn], wanted: int, split: str) -> list[_Dra
         sentences.setdefault(" ".join(drawn.words), drawn)
         if len(sentences) == wanted:
             return list(sentences.values())
-    message = f"the templates make only {len(sentences)} different {split}sentences, not {wanted}"
-    raise DataFormatError(message, hint="lower reader.sentences")
+    raise DataFormatError(
+        f"the templates make only {len(sentences)} different {split}sentences, not {wanted}",
+        hint="lower reader.sentences",
+    )
 
 
 def _document(id: str, split: str, drawn: _Drawn, options: SyntheticOptions) -> Document:
-    if options.content.endswith("ner"):
-        content = tagged(drawn.words, drawn.tags, Tagging())
-        return Document(id=id, group=id, split=split, **content)
-    return Document(id=id, group=id, text=" ".join(drawn.words), split=split, labels=(drawn.label,))
+    content = tagged(drawn.words, drawn.tags, Tagging())
+    if not options.content.endswith("ner"):
+        content = {"text": content["text"], "labels": (drawn.label,)}
+    return Document(id=id, group=id, split=split, **content)
 
 
-def _filled(template: str, fill: Callable[[str], tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Words and IOB2 tags of a template; `fill` gives text and type (empty: none) of a
+def _filled(template: str, fill: Callable[[str], tuple[str, str]], label: str) -> _Drawn:
+    """Label, words and IOB2 tags of a template; `fill` gives text and type (empty: none) of a
     ``{slot}``.
     """
     words: list[str] = []
@@ -118,18 +125,19 @@ def _filled(template: str, fill: Callable[[str], tuple[str, str]]) -> tuple[list
         slot_words = text.split()
         words += slot_words
         tags += mention_tags(kind, len(slot_words))
-    return words, tags
+    return _Drawn(label, words, tags)
 
 
-def _sentence(templates: list[tuple[str, str, str]], rng: random.Random) -> _Drawn:
-    language, topic, template = templates[rng.randrange(len(templates))]
+def _sentence(templates: list[_Template], rng: random.Random) -> _Drawn:
+    template = templates[rng.randrange(len(templates))]
+    lexicon = _WORDS["lexicon"][template.language]
 
     def fill(slot: str) -> tuple[str, str]:
-        text = rng.choice(_WORDS["lexicon"][language][slot])
         # Slots in capitals (`{AGE}`) are plain words; the others are mentions of that type.
-        return text, "" if slot.isupper() else slot
+        kind = "" if slot.isupper() else slot
+        return rng.choice(lexicon[slot]), kind
 
-    return _Drawn(topic, *_filled(template, fill))
+    return _filled(template.text, fill, template.topic)
 
 
 def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]:
@@ -145,18 +153,21 @@ def _unseen_sentence(options: SyntheticOptions, split: str, rng: random.Random) 
     content = options.content.removeprefix("unseen_")
     language = rng.choice(options.languages)
     kinds = rng.sample(_KINDS, 2) if content == "first" else rng.choices(_KINDS, k=3)
-    slots = {str(n): (_name(kind, split, language, rng), kind) for n, kind in enumerate(kinds)}
+    slots: dict[str, tuple[str, str]] = {}
+    for number, kind in enumerate(kinds):
+        slots[str(number)] = _name(kind, split, language, rng), kind
     template = rng.choice(_WORDS["unseen"][content][language])
     slots["page"] = (str(rng.randint(2, 40)), "")
-    return _Drawn(kinds[0].lower(), *_filled(template, slots.__getitem__))
+    return _filled(template, slots.__getitem__, kinds[0].lower())
 
 
 def _name(kind: str, split: str, language: str, rng: random.Random) -> str:
     """A drug, symptom or test of one of the split's conditions."""
     condition = _CONDITIONS[rng.randrange(*_APART[split])]
-    names = condition["drugs"]
-    if kind == "Symptom":
-        names = [name for name in condition["symptoms"] if name[0] not in _SEVERAL]
-    elif kind == "Test":
-        names = [condition["test"]]
-    return str(rng.choice(names)[("en", "fr").index(language)])
+    names = {
+        "Drug": condition["drugs"],
+        "Symptom": [name for name in condition["symptoms"] if name[0] not in _SEVERAL],
+        "Test": [condition["test"]],
+    }
+    english, french = rng.choice(names[kind])
+    return str(english if language == "en" else french)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any, Literal
 
 from pydantic import field_validator
@@ -16,6 +16,7 @@ from biobench.data.readers.base import (
     LabelMap,
     ReaderOptions,
     Request,
+    numbering,
     reader,
 )
 from biobench.data.readers.files import DataRow, Layout, json_rows, read_lines
@@ -25,13 +26,13 @@ from biobench.schema.tags import Mode, Scheme, Tagging, tags_to_spans
 
 _MARKER = re.compile(
     r"###MEDLINE:\s*(?P<medline>\S+)\s*"
-    r"|-DOCSTART-(?:\s+\(?(?P<docstart>[^\s()]+)\)?)?(?:\s.*)?"
+    r"|-DOCSTART-(?:\s+\(?(?:O|-X-[^\s()]*|(?P<docstart>[^\s()]+))\)?)?(?:\s.*)?"
 )
 SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
-def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> str:
-    """The tag itself. Raises DataFormatError for one of another shape, or of no label of the task.
+def check_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> None:
+    """Raise DataFormatError for a tag of another shape, or of no label of the task.
 
     hint: what to do about another shape.
     """
@@ -41,7 +42,6 @@ def checked_tag(location: FileLine, tag: str, tagging: Tagging, hint: str) -> st
         raise location.bad(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
     if letter != "O":
         location.mapped(name, tagging.types)
-    return tag
 
 
 def mention_tags(label: str | None, size: int) -> list[str]:
@@ -102,8 +102,10 @@ class TokenFileOptions(TaggedOptions):
     @classmethod
     def _both(cls, value: list[str]) -> list[str]:
         if value.count("token") != 1 or value.count("tag") != 1:
-            message = f"columns {value} do not name token and tag once each"
-            raise fail(message, "for example [token, tag]")
+            raise fail(
+                f"columns {value} do not name token and tag once each",
+                "for example [token, tag]",
+            )
         return value
 
 
@@ -129,31 +131,35 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     options, by_document = request.options, request.spec.unit == "document"
     tagging = tagging_of(options)
     # Of a split so far: sentences without a document, and documents without a name.
-    sentences, documents = Counter[str](), Counter[str]()
+    sentences, documents = numbering(), numbering()
     names = DocumentNames(options.ids)
     for start in request.places():
-        document, group, number, prefix = "", "", 0, start.prefix
-        for marker, rows in _blocks(options, tagging, start, by_document=by_document):
-            if marker is not None:
-                documents[prefix] += 1
-                number = 0
-                document = group = f"{prefix}-document-{documents[prefix]}"
-                if marker:
-                    document, group = names.of(prefix, marker)
+        prefix = start.prefix
+        document, group = "", ""
+        numbers = count(1)
+        for block in _blocks(options, tagging, start, by_document=by_document):
+            if isinstance(block, str):
+                numbers = count(1)
+                document = group = f"{prefix}-document-{next(documents[prefix])}"
+                if block:
+                    document, group = names.of(prefix, block)
                 continue
-            lines, words, tags = zip(*rows, strict=True)
-            if document:
-                number += 1
-                document_id = document if by_document else f"{document}/{number}"
-            elif by_document:
-                message = "has words without a document marker before them, and unit is 'document'"
-                hint = "begin with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
-                raise lines[0].bad(message, hint)
-            else:
-                sentences[prefix] += 1
-                document_id = f"{prefix}-{sentences[prefix]}"
-            content = tagged(words, tags, tagging)
-            yield lines[0].document(document_id, group=group or document_id, **content)
+            lines, words, tags = zip(*block, strict=True)
+            lines[0].require(
+                document or not by_document,
+                "has words without a document marker before them, and unit is 'document'",
+                "begin with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`",
+            )
+            document_id = document
+            if not document:
+                document_id = f"{prefix}-{next(sentences[prefix])}"
+            elif not by_document:
+                document_id = f"{document}/{next(numbers)}"
+            yield lines[0].document(
+                document_id,
+                group=group or document_id,
+                **tagged(words, tags, tagging),
+            )
 
 
 Row = tuple[FileLine, str, str]
@@ -162,39 +168,33 @@ Row = tuple[FileLine, str, str]
 
 def _blocks(
     options: IobOptions, tagging: Tagging, start: FileLine, *, by_document: bool
-) -> Iterator[tuple[str | None, list[Row]]]:
-    """(name, nothing) of a line that begins a document; (None, rows) of a sentence.
+) -> Iterator[str | list[Row]]:
+    """The name in each line that begins a document (empty where it names none), and the rows of
+    each sentence.
 
     by_document: all sentences of a document are one.
     """
     rows: list[Row] = []
-    marked = False
+    goes_on = False  # whether a blank line ends no sentence
     for number, line in read_lines(start.path):
         marker = _marker(line)
         if marker is None and line.strip():
             rows += _rows(options, tagging, line, start.at(number))
             continue
-        if marker is None and by_document and marked:
-            continue
-        if rows:
-            yield None, rows
+        if rows and not (marker is None and goes_on):
+            yield rows
             rows = []
         if marker is not None:
-            yield marker, []
-            marked = True
+            yield marker
+            goes_on = by_document
     if rows:
-        yield None, rows
+        yield rows
 
 
 def _marker(line: str) -> str | None:
     """The document id of a marker line (empty when it names none), or None for any other line."""
     match = _MARKER.fullmatch(line)
-    if match is None:
-        return None
-    if match["medline"]:
-        return match["medline"]
-    name = match["docstart"] or ""
-    return "" if name == "O" or name.startswith("-X-") else name
+    return match and (match["medline"] or match["docstart"] or "")
 
 
 def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) -> list[Row]:
@@ -207,10 +207,10 @@ def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) 
         return []
     location.check_width(fields, len(options.columns))
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
-    if not token.strip():
-        raise location.bad("the token is empty: {}", "repair the line", line)
+    location.require(token.strip(), "the token is empty: {}", "repair the line", line)
     hint = "check `reader.columns` and `reader.scheme`, name it in `reader.tag_map`, or repair it"
-    return [(location, token, checked_tag(location, tag, tagging, hint))]
+    check_tag(location, tag, tagging, hint)
+    return [(location, token, tag)]
 
 
 class JsonTokensOptions(TaggedOptions):
@@ -236,10 +236,9 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
     """
     options, tagging = request.options, tagging_of(request.options)
     for row in json_rows(request, options.layout):
-        id = row.text(options.id, row.number)
-        group = row.text(options.group, id)
-        words, tags = tagged_row(row, options.tokens, options.tags, options.names, tagging)
-        yield row.location.document(id, group=group, **tagged(words, tags, tagging))
+        id, group = row.id_and_group(options.id, options.group)
+        content = tagged_row(row, options.tokens, options.tags, options.names, tagging)
+        yield row.location.document(id, group=group, **content)
 
 
 def tagging_of(options: ReaderOptions) -> Tagging:
@@ -261,16 +260,24 @@ def tagging_of(options: ReaderOptions) -> Tagging:
 
 def tagged_row(
     row: DataRow, tokens: str, tags: str, names: Sequence[str], tagging: Tagging
-) -> tuple[list[str], list[str]]:
-    """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
+) -> dict[str, Any]:
+    """What a row's words and tags say (see `tagged`). names: what numbers stand for. Raises
+    DataFormatError.
+    """
     words, values = row.items(tokens), row.items(tags)
     are_lists = isinstance(row.values[tokens], list) and isinstance(row.values[tags], list)
-    if not are_lists or len(words) != len(values):
-        message = f"the {row.noun} has {len(words)} {tokens} and {len(values)} {tags}"
-        raise row.bad(message, "they are lists of one length: repair it, or check `reader`")
-    if not all(isinstance(word, str) for word in words):
-        message = f"the {row.noun}'s tokens are not texts"
-        raise row.bad(message, f"field '{tokens}' must hold lists of texts")
+    row.location.require(
+        are_lists and len(words) == len(values),
+        f"the {row.noun} has {len(words)} {tokens} and {len(values)} {tags}",
+        "they are lists of one length: repair it, or check `reader`",
+    )
+    row.location.require(
+        all(isinstance(word, str) for word in words),
+        f"the {row.noun}'s tokens are not texts",
+        f"field '{tokens}' must hold lists of texts",
+    )
     hint = "check `reader.scheme`, and name what numbers stand for in `reader.names`"
     written = [row.named(value, names) for value in values]
-    return words, [checked_tag(row.location, tag, tagging, hint) for tag in written]
+    for tag in written:
+        check_tag(row.location, tag, tagging, hint)
+    return tagged(words, written, tagging)

@@ -14,7 +14,7 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -66,16 +66,19 @@ class NeedleOptions(ReaderOptions):
     @classmethod
     def _examples(cls, value: dict[str, int]) -> dict[str, int]:
         if set(value) != set(SPLITS) or min(value.values()) < 2:
-            message = "examples must name train, validation and test, at least 2 each"
-            raise fail(message, "{train: 2400, ...}")
+            raise fail(
+                "examples must name train, validation and test, at least 2 each",
+                "{train: 2400, ...}",
+            )
         return value
 
     @field_validator("lengths")
     @classmethod
     def _lengths(cls, value: list[int]) -> list[int]:
         if not value or sorted(set(value)) != value or value[0] < 128:
-            message = "lengths must rise and begin at 128 or more"
-            raise fail(message, "for example [512, 1024, 2048]")
+            raise fail(
+                "lengths must rise and begin at 128 or more", "for example [512, 1024, 2048]"
+            )
         return value
 
 
@@ -88,8 +91,9 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     options = request.options
     language = request.spec.language
     if language not in TEMPLATES:
-        message = f"there are no fact templates for language '{language}'"
-        raise DataFormatError(message, hint="use fr or en")
+        raise DataFormatError(
+            f"there are no fact templates for language '{language}'", hint="use fr or en"
+        )
     if options.haystack == "files":
         haystacks = read_haystacks(request)
     else:
@@ -98,13 +102,12 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     shares = {name: options.examples[name] / total for name in SPLITS}
     random.Random(f"{options.seed}|haystack").shuffle(haystacks)
     pools = in_shares(haystacks, shares)
-    number = 0
+    numbers = itertools.count()
     for split in SPLITS:
         maker = _Maker(options, language, split, pools[split], shares, fingerprint(language))
         examples: list[Document] = []
         for cell in cells(options, language, math.ceil(options.examples[split] / 2), split):
-            examples += maker.pair(number, cell)
-            number += 1
+            examples += maker.pair(next(numbers), cell)
         # An odd number of examples ends with one side of a pair, by the toss of its coin.
         yield from examples[: options.examples[split]]
 
@@ -143,58 +146,55 @@ class _Maker:
         options, language = self.options, self.language
         rng = random.Random(f"{options.seed}|{language}|{self.split}|{number}")
         position = round(rng.uniform(*BINS[cell.position]), 4)
-        sentence, slots = TEMPLATES[language][cell.template]
-        queried, stated = (
-            sentence.format(**dict(zip(slots, fact, strict=True)))
-            for fact in self._facts(cell.template, rng)
-        )
+        queried, stated = self._facts(cell.template, rng)
         units_before, units_after, ids = self._haystack(cell, position, rng, (queried, stated))
         documents: list[Document] = []
         for label, needle in ((PRESENT, queried), (ABSENT, stated)):
             plan = NeedlePlan(
-                cell.length,
-                position,
-                needle,
-                tuple(units_before),
-                tuple(units_after),
-                tuple(ids),
-                (),
-                self.generator,
-                options.fit,
+                length=cell.length,
+                place=position,
+                needle=needle,
+                before=tuple(units_before),
+                after=tuple(units_after),
+                haystack=tuple(ids),
+                distractors=(),
+                generator=self.generator,
+                fit=options.fit,
             )
             words = cell.length * 3 // 5
             if options.fit == "words":
                 words = cell.length - len(needle.split())
-            document = Document(
-                id=example_id(language, cell, number, label),
-                group=f"needle-{language}-{self.split}-{number:05d}",
-                text=rendered(plan, words),
-                split=self.split,
-                labels=(label,),
-                query=queried,
-                plan=plan,
+            documents.append(
+                Document(
+                    id=example_id(language, cell, number, label),
+                    group=f"needle-{language}-{self.split}-{number:05d}",
+                    text=rendered(plan, words),
+                    split=self.split,
+                    labels=(label,),
+                    query=queried,
+                    plan=plan,
+                )
             )
-            documents.append(document)
         return documents if rng.random() < 0.5 else documents[::-1]
 
-    def _facts(self, template: str, rng: random.Random) -> list[Fact]:
-        """Two facts of this split that differ in every slot, used nowhere else, in the order of a
-        coin.
+    def _facts(self, template: str, rng: random.Random) -> list[str]:
+        """Sentences of two facts of this split that differ in every slot, used nowhere else, in the
+        order of a coin.
         """
-        slots = list(TEMPLATES[self.language][template][1].values())
+        sentence, slots = TEMPLATES[self.language][template]
         for _ in range(_TRIES):
-            fact = tuple(rng.choice(values) for values in slots)
-            counterpart = tuple(
-                rng.choice([v for v in values if v != value])
-                for values, value in zip(slots, fact, strict=True)
-            )
+            fact = tuple(rng.choice(values) for values in slots.values())
+            counterpart = _counterpart(fact, slots.values(), rng)
             pair = {(template, fact), (template, counterpart)}
-            at_home = all(self._home(*named) == self.split for named in pair)
+            at_home = self._home(template, fact) == self._home(template, counterpart) == self.split
             if at_home and pair.isdisjoint(self.used):
                 self.used |= pair
-                return [fact, counterpart] if rng.random() < 0.5 else [counterpart, fact]
-        message = f"template '{template}' has no unused facts left for {self.split}"
-        raise DataFormatError(message, hint="lower reader.examples")
+                facts = [fact, counterpart] if rng.random() < 0.5 else [counterpart, fact]
+                return [sentence.format(**dict(zip(slots, f, strict=True))) for f in facts]
+        raise DataFormatError(
+            f"template '{template}' has no unused facts left for {self.split}",
+            hint="lower reader.examples",
+        )
 
     def _home(self, template: str, fact: Fact) -> str:
         """The split that a fact belongs to, by its hash."""
@@ -212,15 +212,25 @@ class _Maker:
         for _ in range(_TRIES):
             surrounding = surround(self.pool, cell.length, position, rng)
             if surrounding is None:
-                message = (
+                raise DataFormatError(
                     f"the {len(self.pool)} haystack documents of {self.split} are shorter than "
-                    f"{cell.length} words"
+                    f"{cell.length} words",
+                    hint="give more text, raise reader.notes, or lower reader.lengths",
                 )
-                hint = "give more text, raise reader.notes, or lower reader.lengths"
-                raise DataFormatError(message, hint=hint)
             units_before, units_after, _ = surrounding
             text = "\n".join((*units_before, *units_after))
             if not any(fact in text for fact in facts):
                 return surrounding
-        message = "the haystack states the facts that are to be hidden"
-        raise DataFormatError(message, hint="choose other text")
+        raise DataFormatError(
+            "the haystack states the facts that are to be hidden", hint="choose other text"
+        )
+
+
+def _counterpart(fact: Fact, lexicons: Collection[list[str]], rng: random.Random) -> Fact:
+    """Another value in each slot."""
+    values: list[str] = []
+    for value, lexicon in zip(fact, lexicons, strict=True):
+        remaining = list(lexicon)
+        remaining.remove(value)
+        values.append(rng.choice(remaining))
+    return tuple(values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 from biobench.core.packages import read_words
 
@@ -16,11 +17,8 @@ GENERATOR_VERSION = 1
 """
 
 
-TEMPLATES: dict[str, dict[str, tuple[str, dict[str, list[str]]]]] = {
-    language: {name: (text, slots) for name, (text, slots) in templates.items()}
-    for language, templates in read_words(__package__, "facts.json").items()
-}
-"""Language to template name to (sentence, slot to lexicon)."""
+TEMPLATES: dict[str, dict[str, list[Any]]] = read_words(__package__, "facts.json")
+"""Language to template name to [sentence, slot to lexicon]."""
 
 
 def fingerprint(language: str) -> str:

@@ -50,11 +50,14 @@ def read_haystacks(request: Request[Any]) -> list[Haystack]:
     """
     haystacks: dict[str, Haystack] = {}
     seen: set[tuple[str, ...]] = set()
-    for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
-        location, name = FileLine(request, "", path), path.stem
-        if name in haystacks:
-            hint = "names of haystack files are unique"
-            raise location.at(None).bad("two files have the name {}", hint, name)
+    for location in sorted(request.places({"texts"}), key=lambda place: place.path.name):
+        name = location.path.stem
+        location.at(None).require(
+            name not in haystacks,
+            "two files have the name {}",
+            "names of haystack files are unique",
+            name,
+        )
         haystack = haystack_of(name, _text(location))
         # The same text under two names would put one document into two splits.
         if haystack.units and haystack.units not in seen:
@@ -69,9 +72,9 @@ def _text(location: FileLine) -> str:
         return content
     hint = 'a JSON object with the document under "text"'
     value = parse_json(location, content, hint)
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise location.bad("holds no text", hint)
-    return str(value["text"])
+    if isinstance(value, dict) and isinstance(value.get("text"), str):
+        return str(value["text"])
+    raise location.bad("holds no text", hint)
 
 
 def synthetic_haystacks(language: str, notes: int, seed: int) -> list[Haystack]:
