@@ -29,6 +29,13 @@ def suite_names() -> list[str]:
     return [*SUITES, "all", *sorted(path.stem for path in FOLDER.glob("*.yaml"))]
 
 
+def suite_hint(name: str, names: Collection[str]) -> str:
+    """What to say of a name that is no suite: the nearest of the names, and all of them."""
+    known = f"known: {', '.join(sorted(names))}"
+    nearest = suggest(name, sorted(names), otherwise=known)
+    return known if nearest == known else f"{nearest} {known}"
+
+
 def load_suite(name: str) -> SuiteSpec | None:
     """The declared suite of this name or file; None for fr, en, needle and all, which are folders
     of tasks.
@@ -41,7 +48,7 @@ def load_suite(name: str) -> SuiteSpec | None:
     if path.suffix not in (".yaml", ".yml"):
         path = FOLDER / f"{name}.yaml"
         if name not in suite_names():
-            raise UsageError(f"unknown suite '{name}'", hint=suggest(name, suite_names()))
+            raise UsageError(f"unknown suite '{name}'", hint=suite_hint(name, suite_names()))
     return load_yaml_model(path, SuiteSpec)
 
 

@@ -113,6 +113,12 @@ def test_describe_with_and_without_data(fixtures):
     surface, label = shown["samples"][0]["mentions"][0]
     assert surface in shown["samples"][0]["text"]
     assert label in shown["labels"]
+    assert shown["samples_withheld"] == ""
+    agreed = describe(
+        load_task("demo_ner", ["access=agreement", "obtain={needs: a, pages: [], steps: []}"])
+    )
+    assert (agreed["samples"], agreed["data"]["state"]) == ([], "ready")
+    assert agreed["samples_withheld"].startswith("the data is under an agreement")
     missing = describe(load_task("hoc"), fixtures)
     assert missing["data"]["state"] == "missing"
     assert missing["licence"] == "GPL-3.0"
@@ -153,7 +159,8 @@ def test_patterns_and_filters_pick_tasks():
 def test_a_wrong_suite_is_named(tmp_path):
     with pytest.raises(UsageError, match="unknown suite 'blurp'") as caught:
         suite_tasks("blurp")
-    assert caught.value.hint == "did you mean 'blurb'?"
+    known = "known: all, blurb, drbenchmark, en, fr, needle"
+    assert caught.value.hint == f"did you mean 'blurb'? {known}"
     path = tmp_path / "mine.yaml"
     path.write_text("id: mine\ntasks: [gad, gad]\n", encoding="utf-8")
     with pytest.raises(SpecError, match="task 'gad' occurs twice"):

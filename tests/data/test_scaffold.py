@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biobench.baselines import gate
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import Draft, scaffold
@@ -95,6 +96,31 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path):
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [45, 5, 20]
 
 
+@pytest.mark.parametrize(
+    ("size", "ratios"), [(600, "0.8, 0.1, 0.1"), (200, "0.6, 0.1, 0.3"), (80, "0.5, 0.1, 0.4")]
+)
+def test_the_test_part_is_large_enough_for_the_gate(size, ratios, tmp_path):
+    items = [
+        {"text": f"note {i} of {('pain', 'rash')[i % 2]}", "label": "ab"[i % 2]}
+        for i in range(size)
+    ]
+    task = made(write(tmp_path / "notes" / "all.jsonl", items))
+    assert f"splits: {{ratios: [{ratios}], seed: 42" in task.path.read_text(encoding="utf-8")
+    assert gate(task, load_data(task, tmp_path)).passed
+
+
+def test_a_corpus_that_is_too_small_for_the_gate_is_said_to_be(tmp_path):
+    for name, items in (("few", rows(21)), ("copies", [rows(1)[0], rows(2)[1]] * 100)):
+        draft = scaffold(write(tmp_path / name / "all.jsonl", items), "made")
+        (line,) = [line for line in draft.detected if line.startswith("gate:")]
+        assert line.startswith("gate: too small for any split: ")
+        assert line.endswith(
+            "with other labels than the commonest, and the gate needs 8; add texts"
+        )
+        task = made(tmp_path / name, draft)
+        assert not gate(task, load_data(task, tmp_path)).passed
+
+
 def test_brat_folders_that_number_their_files_anew(tmp_path):
     for name in ("train", "dev", "test"):
         brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
@@ -159,7 +185,7 @@ def test_a_column_called_label_is_the_label_and_a_patient_groups(column, tmp_pat
         text = scaffold(write(tmp_path / name, many), "made").text
         assert f"label: label, group: {column}" in text
         assert "# check; not read: sex" in text
-        assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in text
+        assert "splits: {ratios: [0.5, 0.1, 0.4], seed: 42, method: datasets, by: group}" in text
         assert "access: agreement" in text
 
 
