@@ -27,7 +27,7 @@ def signs_of_persons(columns: Sequence[str], documents: Sequence[Document]) -> s
             return f"column '{column.strip()}'"
     if len({document.group for document in documents}) < len(documents):
         return "several texts of one group"
-    has_dates = any(_DATE.search(document.text) for document in documents)
-    if has_dates and any(_NAMED.search(document.text) for document in documents):
+    texts = [document.text for document in documents]
+    if any(map(_DATE.search, texts)) and any(map(_NAMED.search, texts)):
         return "dates and names of persons in the texts"
     return ""
