@@ -16,8 +16,10 @@ from biobench.schema.source import SplitRatios
 
 _TEST_SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 _VALIDATION_SHARE = 0.1
-_ENOUGH = 3 * UNITS
-"""Telling units of a test part on which a reader that is often wrong still shows itself."""
+_ENOUGH, _ENOUGH_WITH_MENTIONS = 3 * UNITS, 2 * UNITS
+"""Telling units of a test part on which a reader that is often wrong still shows itself; fewer do
+where each has several mentions.
+"""
 
 
 def drafted_splits(parts: Parts, documents: Sequence[Document], type: str) -> str:
@@ -45,6 +47,7 @@ def _ratios(documents: Sequence[Document], type: str, *, grouped: bool) -> Split
     """The draw with the smallest test share that has enough telling units, else the one with most
     of them; that with the usual tenth where no share has as many as the gate needs.
     """
+    enough = _ENOUGH_WITH_MENTIONS if get_kind(type).spans else _ENOUGH
     candidates: list[tuple[int, SplitRatios]] = []
     for test in _TEST_SHARES:
         train = round(1 - _VALIDATION_SHARE - test, 2)
@@ -55,7 +58,7 @@ def _ratios(documents: Sequence[Document], type: str, *, grouped: bool) -> Split
             by="group" if grouped else "document",
         )
         number = telling_units(assign_splits(documents, drawn, None), type)
-        if number >= _ENOUGH:
+        if number >= enough:
             return drawn
         candidates.append((number, drawn))
     number, drawn = max(candidates, key=lambda candidate: candidate[0])
