@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from biobench.core.text import plural
 from biobench.schema.document import Document
@@ -11,6 +12,11 @@ from biobench.schema.task import TaskSpec
 
 Counts = dict[str, dict[str, int]]
 """Split to what is counted to its number."""
+
+
+def groups_of(documents: Iterable[Document]) -> set[str]:
+    """The groups of the documents."""
+    return set(map(attrgetter("group"), documents))
 
 
 def label_occurrences(documents: Iterable[Document]) -> Iterator[str]:
@@ -25,7 +31,7 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else
     documents with any label and per label. Labels without support are skipped.
     """
-    result = {"documents": len(documents), "groups": len({d.group for d in documents})}
+    result = {"documents": len(documents), "groups": len(groups_of(documents))}
     support: Counter[str] = Counter()
     if ner:
         result |= {"tokens": 0, "mentions": 0}

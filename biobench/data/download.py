@@ -116,14 +116,14 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
         request.add_header("Range", f"bytes={have}-")
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
         mode: Literal["ab", "wb"] = "ab"
+        content_range = response.headers.get("Content-Range", "")
         if response.status != 206:  # the server sends the whole file
             mode, have = "wb", 0
-        elif not (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-"):
+        elif not content_range.startswith(f"bytes {have}-"):
             part.unlink()
             raise ConnectionError("the server sends another part of the file")
-        expected = None
-        if response.headers.get("Content-Length") is not None:
-            expected = have + int(response.headers["Content-Length"])
+        length = response.headers.get("Content-Length")
+        expected = None if length is None else have + int(length)
         with part.open(mode) as sink:
             while chunk := response.read(_CHUNK):
                 have += sink.write(chunk)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
+from statistics import mode
+from typing import Any
 
 from biobench.core.text import plural
-from biobench.data.checks.similar import normalised
+from biobench.data.checks.similar import same
+from biobench.data.counts import groups_of
 from biobench.data.sniff.parts import Parts
 from biobench.data.splits import SplitDocuments, assign_splits
 from biobench.kinds import get_kind
@@ -22,73 +25,75 @@ where each has several mentions.
 """
 
 
-def drafted_splits(parts: Parts, documents: Sequence[Document], type: str) -> str:
+def drafted_splits(layout: Parts, documents: Sequence[Document], type: str) -> str:
     """The value of `splits`, by groups where some group has several documents.
 
     Files of splits stay as they are; of files without any, the test part is the smallest on which
     the gate can judge a task of this type.
     """
-    files = parts.corpus.files
+    files = layout.corpus.files
     if "validation" in files:
         return "official"
-    grouped = len({d.group for d in documents}) < len(documents) and not parts.folds
-    by_group = ", by: group" if grouped else ""
+    by, by_group = "document", ""
+    if len(groups_of(documents)) < len(documents) and not layout.folds:
+        by, by_group = "group", ", by: group"
     if "train" not in files:
-        drawn = _ratios(documents, type, grouped=grouped)
+        drawn = _ratios(documents, type, by)
         shares = ", ".join(map(str, drawn.ratios))
         return f"{{ratios: [{shares}], seed: {drawn.seed}, method: {drawn.method}{by_group}}}"
-    folds = f"fold_files: {parts.folds}, " if parts.folds else ""
-    train = {d.group if grouped else d.id for d in documents if d.split == "train"}
-    carve = f"validation_from_train_tail: {max(1, len(train) // 10)}"
-    return f"{{{folds}{carve}{by_group}}}  # check: the end of train, about a tenth"
+    folds = f"fold_files: {layout.folds}, " if layout.folds else ""
+    train = [d for d in documents if d.split == "train"]
+    units = len(groups_of(train)) if by == "group" else len(train)
+    tail = f"validation_from_train_tail: {max(1, units // 10)}"
+    return f"{{{folds}{tail}{by_group}}}  # check: the end of train, about a tenth"
 
 
-def _ratios(documents: Sequence[Document], type: str, *, grouped: bool) -> SplitRatios:
+def _ratios(documents: Sequence[Document], type: str, by: str) -> SplitRatios:
     """The draw with the smallest test share that has enough telling units, else the one with most
     of them; that with the usual tenth where no share has as many as the gate needs.
     """
     enough = _ENOUGH_WITH_MENTIONS if get_kind(type).spans else _ENOUGH
-    candidates: list[tuple[int, SplitRatios]] = []
+    numbers: list[int] = []
+    draws: list[SplitRatios] = []
     for test in _TEST_SHARES:
-        train = round(1 - _VALIDATION_SHARE - test, 2)
-        drawn = SplitRatios(
-            ratios=(train, _VALIDATION_SHARE, test),
-            seed=42,
-            method="datasets",
-            by="group" if grouped else "document",
-        )
-        number = telling_units(assign_splits(documents, drawn, None), type)
-        if number >= enough:
-            return drawn
-        candidates.append((number, drawn))
-    number, drawn = max(candidates, key=lambda candidate: candidate[0])
-    return drawn if number >= UNITS else candidates[0][1]
+        shares = (round(1 - _VALIDATION_SHARE - test, 2), _VALIDATION_SHARE, test)
+        fields = {"ratios": shares, "seed": 42, "method": "datasets", "by": by}
+        draws.append(SplitRatios.model_validate(fields))
+        numbers.append(telling_units(assign_splits(documents, draws[-1], None), type))
+        if numbers[-1] >= enough:
+            return draws[-1]
+    most = max(numbers)
+    return draws[numbers.index(most)] if most >= UNITS else draws[0]
 
 
 def telling_units(documents: SplitDocuments, type: str) -> int:
     """How many units of the test part tell a reader from a constant answer, as the gate asks it:
     groups, or documents where the groups are fewer than `UNITS`.
 
-    Copies of training texts and groups that training has too tell nothing, nor do the commonest
-    labels, or texts without a mention.
+    The commonest labels tell nothing, nor does a text without a mention.
     """
-    trained_groups = {d.group for d in documents["train"]}
-    trained_texts = {normalised(d.reading) for d in documents["train"]}
-    fresh: list[Document] = []
-    for document in documents["test"]:
-        is_copy = normalised(document.reading) in trained_texts
-        if not is_copy and document.group not in trained_groups:
-            fresh.append(document)
     kind = get_kind(type)
-    constant = Counter(d.labels for d in fresh).most_common(1)
-    telling = fresh
-    if kind.spans:
-        telling = [d for d in fresh if d.spans]
-    elif kind.counted and constant:
-        telling = [d for d in fresh if d.labels != constant[0][0]]
-    if len({d.group for d in fresh}) >= UNITS:
-        return len({d.group for d in telling})
+    answer_of = attrgetter("spans" if kind.spans else "labels")
+    unknown = _unknown_to_training(documents)
+    constant: Any = ()
+    if unknown and kind.counted and not kind.spans:
+        constant = mode(map(answer_of, unknown))
+    telling = [d for d in unknown if answer_of(d) != constant]
+    if len(groups_of(unknown)) >= UNITS:
+        return len(groups_of(telling))
     return len(telling)
+
+
+def _unknown_to_training(documents: SplitDocuments) -> list[Document]:
+    """The test documents that are no copies of training texts and of no group of training."""
+    train, test = documents["train"], documents["test"]
+    copies = set(same([d.reading for d in test], [d.reading for d in train]))
+    train_groups = groups_of(train)
+    unknown: list[Document] = []
+    for number, document in enumerate(test):
+        if number not in copies and document.group not in train_groups:
+            unknown.append(document)
+    return unknown
 
 
 def gate_remark(documents: SplitDocuments, type: str) -> list[str]:
@@ -96,13 +101,9 @@ def gate_remark(documents: SplitDocuments, type: str) -> list[str]:
     number = telling_units(documents, type)
     if number >= UNITS:
         return []
-    telling = "other labels than the commonest"
-    if get_kind(type).spans:
-        telling = "mentions"
-    elif not get_kind(type).counted:
-        telling = "an answer"
-    texts = plural(number, "new test text")
-    return [
-        f"gate: too small for any split: {number} {texts} with {telling}, and the gate needs "
-        f"{UNITS}; add texts"
-    ]
+    kind = get_kind(type)
+    answers = "other labels than the commonest" if kind.counted else "an answer"
+    if kind.spans:
+        answers = "mentions"
+    texts = f"{number} {plural(number, 'new test text')} with {answers}"
+    return [f"gate: too small for any split: {texts}, and the gate needs {UNITS}; add texts"]

@@ -51,7 +51,7 @@ class _Corpus:
     empty where nothing says so. hub: where it was fetched from.
     """
 
-    parts: Parts
+    layout: Parts
     trial: Attempt
     task_id: str
     language: str
@@ -60,12 +60,12 @@ class _Corpus:
     splits: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.splits = drafted_splits(self.parts, self.trial.documents, self.trial.proposal.type)
+        self.splits = drafted_splits(self.layout, self.trial.documents, self.trial.proposal.type)
 
     @property
     def data_dir(self) -> Path:
         """The data folder: the one that holds the task's."""
-        return self.parts.folder.resolve().parent
+        return self.layout.folder.resolve().parent
 
 
 def scaffold(
@@ -93,13 +93,13 @@ def scaffold(
     if not path.exists():
         hint = "give a data file, a folder with train, dev and test, or hub:ORG/NAME"
         raise UsageError(f"there is no file '{path}'", hint=hint)
-    parts = find_parts(path)
-    trial = sniff(parts.corpus, wanted or Wanted())
+    layout = find_parts(path)
+    trial = sniff(layout.corpus, wanted or Wanted())
     if trial.proposal.files is not None:
-        parts = name_files(parts, trial.proposal.files)
+        layout = name_files(layout, trial.proposal.files)
     personal = signs_of_persons(trial.proposal.columns, trial.documents)
     corpus = _Corpus(
-        parts=parts,
+        layout=layout,
         trial=trial,
         task_id=task_id,
         language=language or language_of(trial.documents),
@@ -152,16 +152,16 @@ def _read_as_drafted(corpus: _Corpus) -> tuple[str, LoadedTask, CountedSource]:
                 problem = error
             if "reader.ids" not in problem.hint:
                 break
-    raise _of_the_data(problem, spec, corpus.parts, reader)
+    raise _of_the_data(problem, spec, corpus.layout, reader)
 
 
 def _of_the_data(
-    error: BioBenchError, spec: Path, parts: Parts, reader: Mapping[str, Any]
+    error: BioBenchError, spec: Path, layout: Parts, reader: Mapping[str, Any]
 ) -> BioBenchError:
     """The error with the data's file in place of a draft that nobody sees, and how it was read."""
     file, line = error.file, error.line
     if file is None or Path(file) == spec:
-        file, line = str(parts.corpus.paths[0]), None
+        file, line = str(layout.corpus.paths[0]), None
     hint = f"{error.hint}; it was read with `reader: {flow(reader)}`"
     return DataFormatError(error.what, hint=hint, file=file, line=line)
 
@@ -172,7 +172,7 @@ def _detected(corpus: _Corpus, source: CountedSource, findings: list[Finding]) -
         *_guessed(corpus),
         *_counted(source),
         *gate_remark(source.documents, corpus.trial.proposal.type),
-        *_merged_folders(corpus.parts),
+        *_merged_folders(corpus.layout),
     ]
     lines += [f"finding: {finding.line}" for finding in findings]
     if not findings:
@@ -187,14 +187,14 @@ def _detected(corpus: _Corpus, source: CountedSource, findings: list[Finding]) -
 
 def _guessed(corpus: _Corpus) -> list[str]:
     """What the data was taken for."""
-    proposal, labels, parts = corpus.trial.proposal, corpus.trial.labels, corpus.parts
+    proposal, labels, layout = corpus.trial.proposal, corpus.trial.labels, corpus.layout
     numbered = [f"{label} {number}" for label, number in sorted(labels.items())]
     if len(numbered) > _MOST_SHOWN:
         numbered[_MOST_SHOWN:] = ["…"]
     splits: list[str] = []
-    for name, files in parts.names.items():
-        shown = files if isinstance(files, str) else f"{len(files)} files"
-        splits.append(f"{name} = {shown}")
+    for name, files in layout.names.items():
+        listed = files if isinstance(files, str) else f"{len(files)} files"
+        splits.append(f"{name} = {listed}")
     lines = [
         f"type: {proposal.type}",
         f"reader: {flow(proposal.reader)}",
@@ -206,8 +206,8 @@ def _guessed(corpus: _Corpus) -> list[str]:
         lines.append(f"columns: {_names(proposal.columns)}")
     if proposal.unused:
         lines.append(f"not read: {_names(proposal.unused)}")
-    if parts.unused:
-        lines.append(f"files not used: {', '.join(parts.unused)}")
+    if layout.unused:
+        lines.append(f"files not used: {', '.join(layout.unused)}")
     return lines
 
 
@@ -218,23 +218,23 @@ def _names(columns: list[str]) -> str:
 def _counted(source: CountedSource) -> list[str]:
     """Documents of each split, and of mentions those that are in a score and those that are not."""
     sizes: list[str] = []
-    kept = dropped = 0
+    mentions = dropped = 0
     for split in SPLITS:
         counts = source.counts[split]
         sizes.append(f"{split} {counts['documents']}")
-        kept += counts.get("mentions", 0)
+        mentions += counts.get("mentions", 0)
         dropped += sum(source.unexpressed.get(split, {}).values())
     lines = [f"documents: {', '.join(sizes)}"]
     if "mentions" in source.counts["train"]:
-        lines.append(f"mentions: {kept} kept, {dropped} dropped")
+        lines.append(f"mentions: {mentions} kept, {dropped} dropped")
     return lines
 
 
-def _merged_folders(parts: Parts) -> list[str]:
+def _merged_folders(layout: Parts) -> list[str]:
     """A line where folders that are called like splits are read as one."""
     folders: set[str] = set()
-    for file in parts.corpus.files.get("all", ()):
-        folders.update(file.relative_to(parts.folder).parts[:-1])
+    for file in layout.corpus.files.get("all", ()):
+        folders.update(file.relative_to(layout.folder).parts[:-1])
     merged = ", ".join(sorted(name for name in folders if name.lower() in SPLIT_NAMES))
     if not merged:
         return []
@@ -243,7 +243,7 @@ def _merged_folders(parts: Parts) -> list[str]:
 
 def _without_facts(corpus: _Corpus) -> str:
     """The spec without counts and findings."""
-    proposal, parts, hub = corpus.trial.proposal, corpus.parts, corpus.hub
+    proposal, layout, hub = corpus.trial.proposal, corpus.layout, corpus.hub
     kind = get_kind(proposal.type)
     unused = f"; not read: {_names(proposal.unused)}" if proposal.unused else ""
     primary, paper, epochs = "macro_f1", "macro_f1", 10
@@ -265,8 +265,8 @@ name: {corpus.task_id.replace("_", " ")}
 language: {corpus.language}            # check
 type: {proposal.type}
 source:
-  folder: {flow(parts.folder.resolve().name)}
-  files: {flow(parts.names)}{origin}
+  folder: {flow(layout.folder.resolve().name)}
+  files: {flow(layout.names)}{origin}
 reader: {flow(proposal.reader)}  # check{unused}
 labels: {flow(sorted(corpus.trial.labels))}
 splits: {corpus.splits}

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from biobench.core.files import inside, read_regular
+from biobench.data.counts import groups_of
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.source import (
@@ -63,9 +64,13 @@ def assign_splits(
     return result
 
 
+def _no_documents() -> SplitDocuments:
+    return {name: [] for name in SPLITS}
+
+
 def _official(documents: Sequence[Document], splits: Splits) -> SplitDocuments:
     """The splits that the files say."""
-    result: SplitDocuments = {name: [] for name in SPLITS}
+    result = _no_documents()
     for document in documents:
         if document.split not in result:
             raise DataFormatError(
@@ -83,7 +88,7 @@ def _apart(documents: Sequence[Document], splits: SplitApart) -> SplitDocuments:
     result = _official(documents, splits)
     groups_elsewhere: set[str] = set()
     for name in splits.leave_out_of_train:
-        groups_elsewhere.update(d.group for d in result[name])
+        groups_elsewhere |= groups_of(result[name])
     result["train"] = [d for d in result["train"] if d.group not in groups_elsewhere]
     return result
 
@@ -234,7 +239,7 @@ _RULES: dict[type, Callable[[Sequence[Document], Any], SplitDocuments]] = {
 
 def _by_ids(documents: Sequence[Document], path: Path) -> SplitDocuments:
     split_of = _read_ids(path)
-    result: SplitDocuments = {name: [] for name in SPLITS}
+    result = _no_documents()
     seen: set[str] = set()
     for document in documents:
         if document.group not in split_of:

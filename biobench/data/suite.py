@@ -90,12 +90,12 @@ def matching(names: Iterable[str | Path]) -> list[str]:
     Raises UsageError for a pattern that matches nothing.
     """
     task_ids: list[str] = []
-    for given in map(str, names):
-        if Path(given).is_file():
-            task_ids.append(given)
-            continue
-        for name in filter(None, given.split(",")):
-            task_ids += _matching(name)
+    for text in map(str, names):
+        if Path(text).is_file():
+            task_ids.append(text)
+        else:
+            for name in filter(None, text.split(",")):
+                task_ids += _matching(name)
     return list(dict.fromkeys(task_ids))
 
 

@@ -180,12 +180,14 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        surfaces: list[str] = []
+        held = ""
         for piece in pieces:
             start, end = move(text, piece) or (-1, -1)
-            if 0 <= start <= end <= len(text):
-                surfaces.append(text[start:end])
-        trimmed = len(surfaces) == len(pieces) and surfaces == list(map(str.strip, surfaces))
-        if trimmed and "".join("".join(surfaces).split()) == wanted:
-            return words
+            moved_piece = text[max(start, 0) : end]
+            if not 0 <= start <= end <= len(text) or moved_piece != moved_piece.strip():
+                break
+            held += moved_piece
+        else:
+            if "".join(held.split()) == wanted:
+                return words
     return None

@@ -11,7 +11,7 @@ from itertools import chain
 from biobench.core.text import plural
 from biobench.data.checks import edges
 from biobench.data.checks.similar import near, normalised, same
-from biobench.data.counts import label_occurrences
+from biobench.data.counts import groups_of, label_occurrences
 from biobench.schema.document import Document
 from biobench.schema.kind import KINDS
 from biobench.schema.task import SPLITS, TaskSpec
@@ -129,7 +129,7 @@ def _duplicates(documents: Splits) -> Iterator[Cases]:
 
 def _shared_groups(documents: Splits) -> Iterator[Cases]:
     for a, b in _PAIRS:
-        shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}
+        shared = groups_of(documents[a]) & groups_of(documents[b])
         noun = plural(len(shared), "group")
         yield f"groups.{a}-{b}", sorted(shared), f"{noun} with documents in {a} and {b}"
 

@@ -16,6 +16,8 @@ _SEPARATORS: tuple[Separator, ...] = ("tab", "semicolon", "comma")
 _MOST = 0.5
 """Share of the rows that must have one width; the reader names the others."""
 Cells = list[str]
+Row = tuple[FileLine, Cells]
+"""Where it begins, and what it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class _File:
     header: bool
     numbered: bool
     columns: list[str]
-    rows: list[tuple[FileLine, Cells]]
+    rows: list[Row]
 
     def data_rows(self, columns: Iterable[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
@@ -69,11 +71,16 @@ def _separator(location: FileLine) -> Separator | None:
     best: Separator | None = None
     best_share = 0.0
     for name in _SEPARATORS:
-        rows = [cells for _, cells in delimited(location, name, strict=False)]
+        rows = _cells(delimited(location, name, strict=False))
         width, share = common_width(rows)
         if width >= 2 and len(rows) >= 3 and share >= _MOST and share > best_share:
             best, best_share = name, share
     return best
+
+
+def _cells(rows: Iterable[Row]) -> list[Cells]:
+    """The rows without their places."""
+    return [cells for _, cells in rows]
 
 
 def _has_quotes(starts: list[FileLine]) -> bool:
@@ -150,7 +157,7 @@ def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     every = list(delimited(location, separator, quoting=quoting, strict=False))
     if not every:
         return _File(location, header=False, numbered=True, columns=[], rows=[])
-    width, _ = common_width(cells for _, cells in every)
+    width, _ = common_width(_cells(every))
     start, *further = [row for row in every if len(row[1]) == width]
     names = start[1]
     if any(map(LABEL.fullmatch, names)):
@@ -158,7 +165,7 @@ def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
             if cells == names:
                 raise at.bad("the header stands again", "remove the line")
     numbers = list(map(str, range(width)))
-    if not _is_header(names, [cells for _, cells in further]):
+    if not _is_header(names, _cells(further)):
         return _File(location, header=False, numbered=True, columns=numbers, rows=[start, *further])
     numbered = len(set(names)) < width
     columns = numbers if numbered else names

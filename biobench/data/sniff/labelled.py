@@ -133,15 +133,14 @@ def _is_blank(row: DataRow, column: str) -> bool:
 
 def _texts(table: Table, wanted: Wanted) -> _Texts:
     """The pair that names tell, else the text that is wanted, else the longest."""
-    spelled = {name.casefold(): name for name in table.texts}
+    readable = list(table.texts)
     if table.reader["format"] == "json":
         # The reader joins a list of texts.
-        for name in table.lists:
-            if set(map(type, table.items(name))) <= {str}:
-                spelled[name.casefold()] = name
-    for before, after in _PAIRS:
-        if before in spelled and after in spelled and wanted.text in (None, spelled[after]):
-            return _Texts(spelled[before], spelled[after])
+        readable += [name for name in table.lists if set(map(type, table.items(name))) <= {str}]
+    spelled = {name.casefold(): name for name in readable}
+    for query, text in _PAIRS:
+        if {query, text} <= spelled.keys() and wanted.text in (None, spelled[text]):
+            return _Texts(spelled[query], spelled[text])
     return _Texts(None, wanted.text or table.longest_text)
 
 
@@ -151,17 +150,19 @@ def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     """
     labels: list[_Label] = []
     refused: list[DataFormatError] = []
-    most_labels = max(2, min(_MOST_LABELS, len(table.rows) // 2))
+    sizes = range(2, max(2, min(_MOST_LABELS, len(table.rows) // 2)) + 1)
+    is_named = False
     for column in _label_candidates(table, texts):
         fault = _fault(table, column)
+        is_meant = wanted.label == column or LABEL.fullmatch(column) is not None
         if fault is None:
             label = _label(table, wanted, column)
-            if column == wanted.label or 2 <= len(label.values) <= most_labels:
+            if column == wanted.label or len(label.values) in sizes:
                 labels.append(label)
-        elif column == wanted.label or LABEL.fullmatch(column):
+                is_named |= label.is_called_so
+        elif is_meant:
             refused.append(fault)
-    named = any(label.is_called_so for label in labels)
-    if refused and (wanted.label is not None or not named):
+    if refused and (wanted.label is not None or not is_named):
         raise refused[0]
     return labels
 

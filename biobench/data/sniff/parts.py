@@ -82,6 +82,11 @@ def _flat(splits: FilesByRole) -> list[Path]:
     return [path for paths in splits.values() for path in paths]
 
 
+def _relative(folder: Path, paths: Iterable[Path]) -> list[str]:
+    """Their names from the folder."""
+    return [path.relative_to(folder).as_posix() for path in paths]
+
+
 def _may_be_data(path: Path) -> bool:
     for name in path.parts:
         if name.startswith((".", "__")):
@@ -131,7 +136,7 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
     if not by_ending:
         raise UsageError(f"'{folder}' holds no data files", hint="give a data file")
     files = _flat(by_ending)
-    folders = sorted({file.relative_to(folder).parent.as_posix() for file in files})
+    folders = sorted(set(_relative(folder, [file.parent for file in files])))
     if len(by_ending) == len(folders) == 1:
         return files
     endings = [f"{len(named)} {name or 'without ending'}" for name, named in by_ending.items()]
@@ -153,8 +158,7 @@ def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
         patterns: Names = {name: f"{FOLD}/{paths[0].name}" for name, paths in splits.items()}
         return Parts(folder, DataFiles(files_of_first), patterns, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
-    taken = set(_flat(splits))
-    unused = [str(file.relative_to(folder)) for file in files if file not in taken]
+    unused = _relative(folder, sorted(set(files).difference(_flat(splits))))
     if len(unused) > _MOST_UNUSED:
         unused[_MOST_UNUSED:] = ["…"]
     return Parts(folder, DataFiles(splits), names, unused=tuple(unused))
@@ -162,9 +166,7 @@ def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
 
 def name_files(parts: Parts, files: FilesByRole) -> Parts:
     """The same folder with these files of each split, in this order."""
-    names: Names = {}
-    for split, paths in files.items():
-        names[split] = [path.relative_to(parts.folder).as_posix() for path in paths]
+    names: Names = {split: _relative(parts.folder, paths) for split, paths in files.items()}
     return Parts(parts.folder, DataFiles(files), names, unused=parts.unused)
 
 
@@ -184,7 +186,7 @@ def _named(folder: Path, paths: list[Path]) -> str | list[str]:
     Patterns: by the folder that they share, how deep they lie below it, and their ending; then by
     how their names begin.
     """
-    names = [path.relative_to(folder).as_posix() for path in paths]
+    names = _relative(folder, paths)
     if len(names) == 1:
         return names[0]
     shared = Path(os.path.commonpath([path.parent for path in paths]))

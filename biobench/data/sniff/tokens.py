@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import SEPARATORS
-from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width, lines_of
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
@@ -43,8 +42,7 @@ def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Token files with tags of any spelling, under each scheme that they may have."""
     lines: list[str] = []
     for path in corpus.paths:
-        lines += [line for _, line in read_lines(path)]
-        lines.append("")  # a file ends a sentence
+        lines += [*lines_of(path), ""]  # a file ends a sentence
     layout = _layout([line for line in lines if not _parts_sentences(line)])
     if layout is None:
         return []
