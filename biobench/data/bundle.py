@@ -103,11 +103,10 @@ def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[st
     if isinstance(splits, SplitIds):
         paths[f"tasks/{splits.ids_file}"] = ids_path(splits, task.folder)
     resampled = task.spec.resampled(location.source)
-    locations = [location]
+    files = files_of(location)
     if resampled is not None:
-        folds = range(resampled.fold_files)
-        locations = [choose(replace(task, fold=fold), folder) for fold in folds]
-    for location in locations:
-        for path in files_of(location):
-            paths[f"data/{path.relative_to(folder).as_posix()}"] = path
+        for fold in range(1, resampled.fold_files):
+            files += files_of(choose(replace(task, fold=fold), folder))
+    for path in files:
+        paths[f"data/{path.relative_to(folder).as_posix()}"] = path
     return paths

@@ -8,7 +8,7 @@ from statistics import mode
 from typing import Any
 
 from biobench.core.text import plural
-from biobench.data.checks.similar import same
+from biobench.data.checks.similar import readings, same
 from biobench.data.counts import groups_of
 from biobench.data.sniff.parts import Parts
 from biobench.data.splits import SplitDocuments, assign_splits
@@ -87,7 +87,7 @@ def telling_units(documents: SplitDocuments, type: str) -> int:
 def _unknown_to_training(documents: SplitDocuments) -> list[Document]:
     """The test documents that are no copies of training texts and of no group of training."""
     train, test = documents["train"], documents["test"]
-    copies = set(same([d.reading for d in test], [d.reading for d in train]))
+    copies = set(same(readings(test), readings(train)))
     train_groups = groups_of(train)
     unknown: list[Document] = []
     for number, document in enumerate(test):

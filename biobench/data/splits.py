@@ -177,11 +177,15 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
 
 def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocuments:
     _check_cuts(documents, splits)
-    tested = [d for d in documents if d.split == "test"]
-    drawn = [d for d in documents if d.split != "test"]
+    result = _no_documents()
+    drawn: list[Document] = []
+    for document in documents:
+        if document.split == "test":
+            result["test"].append(document)
+        else:
+            drawn.append(document)
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
-    result = {"test": tested}
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
     return result
@@ -213,9 +217,10 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
     tail = set(units[-size:])
-    train = result["train"]
-    result["train"] = [d for d in train if unit_of(d) not in tail]
-    result["validation"] = [d for d in train if unit_of(d) in tail]
+    train, result["train"] = result["train"], []
+    for document in train:
+        split = "validation" if unit_of(document) in tail else "train"
+        result[split].append(document)
     return result
 
 

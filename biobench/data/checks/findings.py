@@ -10,7 +10,7 @@ from itertools import chain
 
 from biobench.core.text import plural
 from biobench.data.checks import edges
-from biobench.data.checks.similar import near, normalised, same
+from biobench.data.checks.similar import near, normalised, readings, same
 from biobench.data.counts import groups_of, label_occurrences
 from biobench.schema.document import Document
 from biobench.schema.kind import KINDS
@@ -116,7 +116,7 @@ def _findings(
 
 
 def _duplicates(documents: Splits) -> Iterator[Cases]:
-    texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
+    texts = {name: readings(documents[name]) for name in SPLITS}
     for a, b in _PAIRS:
         ids = [documents[a][i].id for i in same(texts[a], texts[b])]
         copies = plural(len(ids), "text that occurs", "texts that occur")
@@ -200,8 +200,8 @@ def _remarked(documents: Splits) -> Iterator[Cases]:
     """What readers remark on: long quotes, and documents that are repeated."""
     about: defaultdict[str, list[str]] = defaultdict(list)
     for document in _every_document(documents):
-        for remark in document.remarks:
-            about[remark.finding].append(remark.about)
+        for finding, example in document.remarks:
+            about[finding].append(example)
     quotes, repeated = about["quotes"], about["repeated"]
     rows = plural(len(quotes), "row")
     yield "quotes", quotes, f"{rows} whose quoted field goes on over several lines"

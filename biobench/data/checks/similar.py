@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from biobench.schema.document import Document
 
 _WORD = re.compile(r"\w+")
 JACCARD = 0.8
@@ -17,6 +19,11 @@ _ROWS = 256
 def normalised(text: str) -> str:
     """Lower case, white space collapsed: what 'verbatim' means here."""
     return " ".join(text.lower().split())
+
+
+def readings(documents: Iterable[Document]) -> list[str]:
+    """The texts of the documents, those of a pair together."""
+    return [document.reading for document in documents]
 
 
 def same(left: Sequence[str], right: Sequence[str]) -> list[int]:

@@ -122,13 +122,16 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
     A file may lack a column that the others have, as long as they share one that is called a label.
     """
-    if len({(file.header, file.numbered) for file in files}) > 1:
-        return None
-    common = set(files[0].columns).intersection(*(file.columns for file in files))
-    shared = [name for name in files[0].columns if name in common]
-    widths = {len(file.columns) for file in files}
+    start = files[0]
+    common, every = set(start.columns), set(start.columns)
+    for file in files:
+        if (file.header, file.numbered) != (start.header, start.numbered):
+            return None
+        common.intersection_update(file.columns)
+        every.update(file.columns)
+    shared = [name for name in start.columns if name in common]
     labelled = len(shared) > 1 and any(map(LABEL.fullmatch, shared))
-    return shared if widths == {len(shared)} or labelled else None
+    return shared if every == common or labelled else None
 
 
 def _each_its_own(

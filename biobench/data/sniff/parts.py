@@ -154,8 +154,11 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
 def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     folds = _folds(folder, splits)
     if folds:
-        files_of_first = {name: [folder / "1" / paths[0].name] for name, paths in splits.items()}
-        patterns: Names = {name: f"{FOLD}/{paths[0].name}" for name, paths in splits.items()}
+        files_of_first: FilesByRole = {}
+        patterns: Names = {}
+        for name, paths in splits.items():
+            files_of_first[name] = [folder / "1" / paths[0].name]
+            patterns[name] = f"{FOLD}/{paths[0].name}"
         return Parts(folder, DataFiles(files_of_first), patterns, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
     unused = _relative(folder, sorted(set(files).difference(_flat(splits))))
