@@ -96,7 +96,7 @@ def _unknown_to_training(documents: SplitDocuments) -> list[Document]:
     return unknown
 
 
-def gate_remark(documents: SplitDocuments, type: str) -> list[str]:
+def gate_remark(layout: Parts, documents: SplitDocuments, type: str) -> list[str]:
     """A line where no reader can pass the gate on the test part, as it is too small."""
     number = telling_units(documents, type)
     if number >= UNITS:
@@ -106,4 +106,7 @@ def gate_remark(documents: SplitDocuments, type: str) -> list[str]:
     if kind.spans:
         answers = "mentions"
     texts = f"{number} {plural(number, 'new test text')} with {answers}"
-    return [f"gate: too small for any split: {texts}, and the gate needs {UNITS}; add texts"]
+    problem = "too small for any split"
+    if "test" in layout.corpus.files:
+        problem = "the test files are too small"
+    return [f"gate: {problem}: {texts}, and the gate needs {UNITS}; add texts"]

@@ -171,7 +171,7 @@ def _detected(corpus: _Corpus, source: CountedSource, findings: list[Finding]) -
     lines = [
         *_guessed(corpus),
         *_counted(source),
-        *gate_remark(source.documents, corpus.trial.proposal.type),
+        *gate_remark(corpus.layout, source.documents, corpus.trial.proposal.type),
         *_merged_folders(corpus.layout),
     ]
     lines += [f"finding: {finding.line}" for finding in findings]

@@ -99,7 +99,10 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
     for name, size in (("train", 50), ("test", 20)):
         items = rows(size, note=f"{name} {TEXT}", label=CLASSES)
         path = write(tmp_path / "two" / f"{name}.tsv", items)
-    assert "splits: {validation_from_train_tail: 5}" in scaffold(path, "made").text
+    draft = scaffold(path, "made")
+    assert "splits: {validation_from_train_tail: 5}" in draft.text
+    few = "7 new test texts with other labels than the commonest, and the gate needs 8; add texts"
+    assert f"gate: the test files are too small: {few}" in draft.detected
     data = load_data(drafted(tmp_path / "two"), tmp_path)
     assert list(map(len, data.documents.values())) == [45, 5, 20]
 
