@@ -27,8 +27,6 @@ from biobench.stats.types import BoolArray, FloatArray, IntArray
 PERMUTATIONS = 999
 """Draws; the smallest p is 1 / 1000."""
 ALPHA = 0.01
-UNITS = 8
-"""Groups (or documents) that a test needs: fewer have too few orders for a p below `ALPHA`."""
 _CHUNK = 200
 _STRATUM = 16
 """Documents of a similar length among which mentions are permuted: long documents have more gold

@@ -22,7 +22,6 @@ from biobench.baselines.other_kinds import choice_baselines, name_baselines, num
 from biobench.baselines.permutation import (
     ALPHA,
     PERMUTATIONS,
-    UNITS,
     Tested,
     beats,
     beats_permuted,
@@ -34,7 +33,7 @@ from biobench.baselines.surface import dropped_gold, surface
 from biobench.data.catalog import LoadedTask
 from biobench.data.checks.similar import same
 from biobench.data.hashing import task_hash
-from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
+from biobench.schema.baseline import LENGTH, UNITS, BaselineRecord, GateCheck, PolicyScores
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS
 from biobench.schema.metric import F1_AVERAGES

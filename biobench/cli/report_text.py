@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from biobench.cli.console.arguments import check_known
 from biobench.cli.console.output import write_text
-from biobench.data.catalog import SUITES, load_task
-from biobench.data.suite import load_suite, suite_names
+from biobench.data.catalog import load_task
+from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
 from biobench.report.curve import as_rows, as_text, curves_of
@@ -71,8 +71,10 @@ def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None
     """Raise UsageError for a task, suite or model that the results do not have."""
     check_known(filters.tasks, results.infos, "--task")
     if declared is None:
-        suites = {*SUITES, *(info.suite for info in results.infos.values())}
-        check_known(filters.suites, suites, "--suite")
+        suites = {*suite_names(), *(info.suite for info in results.infos.values())} - {"all"}
+        for name in filters.suites:
+            if name not in suites:
+                raise UsageError(f"--suite '{name}' is not known", hint=suite_hint(name, suites))
     if filters.models:
         averages = get_args(AverageName)
         in_tables = {row.model for name in averages for row in cells(results, name).rows}

@@ -108,6 +108,7 @@ def _overview(described: dict[str, Any]) -> dict[str, Any]:
         overview["data"] = f"{data['state']} in {data['folder']}"
     overview["count_problems"] = described.get("count_problems")
     overview["samples"] = [_sample_line(each) for each in described["samples"]]
+    overview["samples_withheld"] = described["samples_withheld"]
     return overview
 
 

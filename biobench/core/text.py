@@ -29,6 +29,13 @@ def listed(names: Sequence[str], most: int) -> str:
     return line if len(names) <= most else f"{line} and {len(names) - most} more"
 
 
+def plural(number: int, one: str, several: str = "") -> str:
+    """The form of a word that fits the number: ``text`` for 1, else ``texts``. several: that form
+    where it is not made by an s.
+    """
+    return one if number == 1 else several or f"{one}s"
+
+
 def folded(text: str) -> str:
     """The text without case and the encoding of accents and ligatures (NFKC) mattering."""
     return unicodedata.normalize("NFKC", text).casefold()

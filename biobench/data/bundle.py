@@ -59,14 +59,13 @@ def bundle(
         except DataUnavailableError as error:
             result.skipped[task.id] = error.what
     if not result.tasks:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in result.skipped.items())
+        reasons = "; ".join(map(": ".join, result.skipped.items()))
         raise UsageError("no task is left to pack", hint=reasons or "name at least one task")
     if model is not None:
         check_links(Path(model), "**/*")
         prefix = f"model/{Path(model).resolve().name}"
-        for path in Path(model).rglob("*"):
-            if path.is_file():
-                entries[f"{prefix}/{path.relative_to(model).as_posix()}"] = path
+        for path in filter(Path.is_file, Path(model).rglob("*")):
+            entries[f"{prefix}/{path.relative_to(model).as_posix()}"] = path
     result.files, result.bytes = len(entries), _pack(entries, target)
     return result
 
@@ -104,7 +103,10 @@ def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[st
     if isinstance(splits, SplitIds):
         paths[f"tasks/{splits.ids_file}"] = ids_path(splits, task.folder)
     resampled = task.spec.resampled(location.source)
-    for fold in range(1 if resampled is None else resampled.fold_files):
-        files = files_of(choose(replace(task, fold=fold), folder))
-        paths |= {f"data/{path.relative_to(folder).as_posix()}": path for path in files}
+    files = files_of(location)
+    if resampled is not None:
+        for fold in range(1, resampled.fold_files):
+            files += files_of(choose(replace(task, fold=fold), folder))
+    for path in files:
+        paths[f"data/{path.relative_to(folder).as_posix()}"] = path
     return paths

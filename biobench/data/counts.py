@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
+from biobench.core.text import plural
 from biobench.schema.document import Document
 from biobench.schema.task import TaskSpec
 
 Counts = dict[str, dict[str, int]]
 """Split to what is counted to its number."""
+
+
+def groups_of(documents: Iterable[Document]) -> set[str]:
+    """The groups of the documents."""
+    return set(map(attrgetter("group"), documents))
 
 
 def label_occurrences(documents: Iterable[Document]) -> Iterator[str]:
@@ -24,23 +31,35 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else
     documents with any label and per label. Labels without support are skipped.
     """
-    result = {"documents": len(documents), "groups": len({d.group for d in documents})}
+    result = {"documents": len(documents), "groups": len(groups_of(documents))}
+    support: Counter[str] = Counter()
     if ner:
-        result["tokens"] = sum(len(d.tokens) for d in documents)
-        result["mentions"] = sum(len(d.spans) for d in documents)
-        support = Counter(span.label for d in documents for span in d.spans)
+        result |= {"tokens": 0, "mentions": 0}
+        for document in documents:
+            result["tokens"] += len(document.tokens)
+            result["mentions"] += len(document.spans)
+            support.update(span.label for span in document.spans)
     else:
-        result["labelled"] = sum(bool(d.labels) for d in documents)
-        support = Counter(label for d in documents for label in d.labels)
-    return result | {label: support[label] for label in labels if support[label]}
+        result["labelled"] = 0
+        for document in documents:
+            result["labelled"] += bool(document.labels)
+            support.update(document.labels)
+    return result | _positive(support, labels)
+
+
+def _positive(numbers: Counter[str], labels: Sequence[str]) -> dict[str, int]:
+    """The labels that are there with their numbers, in the order of the labels."""
+    return {label: numbers[label] for label in labels if numbers[label]}
 
 
 def compare_counts(spec: TaskSpec, counted: Counts, source: str) -> list[str]:
     """One line per count that differs from the declared one; what is not declared is not compared.
     `all` is the sum of the splits.
     """
-    own = next(s.counts for s in spec.all_sources if s.id == source)
-    declared = spec.counts if own is None else own
+    counts_of = {source.id: source.counts for source in spec.all_sources}
+    declared = counts_of[source]
+    if declared is None:
+        declared = spec.counts
     numbers = {split: Counter(of_split) for split, of_split in counted.items()}
     numbers["all"] = sum(numbers.values(), Counter())
     problems: list[str] = []
@@ -62,9 +81,11 @@ def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Seque
     """
     result: Counts = {}
     for split, split_documents in documents.items():
-        numbers = Counter(label for d in split_documents for label in d.unexpressed)
+        numbers: Counter[str] = Counter()
+        for document in split_documents:
+            numbers.update(document.unexpressed)
         if numbers:
-            result[split] = {label: numbers[label] for label in labels if numbers[label]}
+            result[split] = _positive(numbers, labels)
     return result
 
 
@@ -72,13 +93,13 @@ def unexpressed_in_words(counted: Counts) -> str:
     """``7 mentions that units, tokens or decoding cannot express, in no score: train 5 (Val 5),
     ...``; empty without any.
     """
-    total = sum(n for numbers in counted.values() for n in numbers.values())
-    if not total:
-        return ""
+    total = 0
     splits: list[str] = []
     for split, numbers in counted.items():
         labels = ", ".join(f"{label} {number}" for label, number in numbers.items())
         splits.append(f"{split} {sum(numbers.values())} ({labels})")
-    mentions = "mention" if total == 1 else "mentions"
-    words = f"{total} {mentions} that units, tokens or decoding cannot express, in no score"
-    return f"{words}: {'; '.join(splits)}"
+        total += sum(numbers.values())
+    if not total:
+        return ""
+    words = "that units, tokens or decoding cannot express, in no score"
+    return f"{total} {plural(total, 'mention')} {words}: {'; '.join(splits)}"

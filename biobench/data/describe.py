@@ -46,6 +46,7 @@ _SHOWN = (
 _SAMPLES = 3
 _LONGEST_SAMPLE = 400
 """Characters."""
+_WITHHELD = "the data is under an agreement, so none of its texts is printed"
 State = Literal["ready", "missing", "agreement"]
 
 
@@ -106,7 +107,8 @@ def describe(task: LoadedTask, data_dir: DataRoot = None) -> dict[str, Any]:
     known), protocol, labels (or their rule, until the data is read), declared counts, `data`
     (state, source, folder, remedy), and with available data `counts` (per split, label supports
     included), `unexpressed` (mentions that are in no score), `count_problems` and `samples` (from
-    train: text, mentions or labels). Samples of data under an agreement are skipped.
+    train: text, mentions or labels). Data under an agreement has no samples, and `samples_withheld`
+    says why.
     """
     spec = task.spec
     plain = spec.model_dump() | {
@@ -119,12 +121,16 @@ def describe(task: LoadedTask, data_dir: DataRoot = None) -> dict[str, Any]:
         "path": str(task.path),
     }
     result = {name: plain[name] for name in _SHOWN}
+    result |= {"samples": [], "samples_withheld": ""}
+    if spec.access == "agreement":
+        result["samples_withheld"] = _WITHHELD
     try:
         read = read_counted(task, data_dir)
     except DataUnavailableError as error:
-        return result | {"data": {"state": _absent(task), "remedy": error.hint}, "samples": []}
-    train = [] if spec.access == "agreement" else read.documents["train"]
-    samples = sorted(train, key=lambda d: not (d.spans or d.labels))[:_SAMPLES]
+        return result | {"data": {"state": _absent(task), "remedy": error.hint}}
+    if spec.access != "agreement":
+        marked_first = sorted(read.documents["train"], key=lambda d: not (d.spans or d.labels))
+        result["samples"] = list(map(sample, marked_first[:_SAMPLES]))
     return result | {
         "data": {
             "state": "ready",
@@ -135,7 +141,6 @@ def describe(task: LoadedTask, data_dir: DataRoot = None) -> dict[str, Any]:
         "counts": read.counts,
         "unexpressed": read.unexpressed,
         "count_problems": read.problems,
-        "samples": [sample(document) for document in samples],
     }
 
 

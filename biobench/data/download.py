@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
+from typing import Literal
 
 from biobench.core.files import file_hash
 from biobench.errors import DataUnavailableError
@@ -40,30 +41,41 @@ def download(
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for attempt in range(1, _TRIES + 1):
-            if sha256 is None:
-                part.unlink(missing_ok=True)
-            problem = _problem(url, part, progress)
-            if problem is None:
-                break
-            message, final = problem
-            if final or attempt == _TRIES:
-                hint = "check the address and the network, and fetch again"
-                raise DataUnavailableError(f"{url}: {message}", hint=hint)
-            time.sleep(attempt)
-        if sha256 is not None and (digest := file_hash(part)) != sha256:
-            part.unlink()
-            hint = (
-                "the file has changed or was damaged on its way; fetch again, and do not use "
-                "it if this stays"
-            )
-            raise DataUnavailableError(
-                f"{url}: the SHA-256 is {digest}, the spec says {sha256}", hint=hint
-            )
+        _receive_in_tries(url, part, progress, anew=sha256 is None)
+        if sha256 is not None:
+            _check_hash(url, part, sha256)
         return part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise not_written(error, part.parent) from None
+
+
+def _receive_in_tries(url: str, part: Path, progress: Progress | None, *, anew: bool) -> None:
+    """Bring the whole file. anew: each try begins at the first byte."""
+    for attempt in range(1, _TRIES + 1):
+        if anew:
+            part.unlink(missing_ok=True)
+        problem = _problem(url, part, progress)
+        if problem is None:
+            return
+        message, final = problem
+        if final or attempt == _TRIES:
+            hint = "check the address and the network, and fetch again"
+            raise DataUnavailableError(f"{url}: {message}", hint=hint)
+        time.sleep(attempt)
+
+
+def _check_hash(url: str, part: Path, sha256: str) -> None:
+    """Remove the file where its SHA-256 is another, and say so."""
+    digest = file_hash(part)
+    if digest != sha256:
+        part.unlink()
+        message = f"{url}: the SHA-256 is {digest}, the spec says {sha256}"
+        hint = (
+            "the file has changed or was damaged on its way; fetch again, and do not use it if "
+            "this stays"
+        )
+        raise DataUnavailableError(message, hint=hint)
 
 
 def _problem(url: str, part: Path, progress: Progress | None) -> tuple[str, bool] | None:
@@ -96,23 +108,23 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
     """Append what is lacking of `url` to `part`, until it is whole. Raises what urllib raises, and
     ConnectionError.
     """
-    have = part.stat().st_size if part.is_file() else 0
-    headers = {"User-Agent": f"biobench/{__version__}"} | (
-        {"Range": f"bytes={have}-"} if have else {}
-    )
-    with urllib.request.urlopen(
-        urllib.request.Request(url, headers=headers), timeout=_TIMEOUT
-    ) as response:
-        resumed = response.status == 206
-        if resumed and not (response.headers.get("Content-Range") or "").startswith(
-            f"bytes {have}-"
-        ):
+    have = 0
+    request = urllib.request.Request(url, headers={"User-Agent": f"biobench/{__version__}"})
+    if part.is_file():
+        have = part.stat().st_size
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
+        mode: Literal["ab", "wb"] = "ab"
+        content_range = response.headers.get("Content-Range", "")
+        if response.status != 206:  # the server sends the whole file
+            mode, have = "wb", 0
+        elif not content_range.startswith(f"bytes {have}-"):
             part.unlink()
             raise ConnectionError("the server sends another part of the file")
-        have = have if resumed else 0
         length = response.headers.get("Content-Length")
-        expected = None if length is None else int(length) + have
-        with part.open("ab" if resumed else "wb") as sink:
+        expected = None if length is None else have + int(length)
+        with part.open(mode) as sink:
             while chunk := response.read(_CHUNK):
                 have += sink.write(chunk)
                 if progress is not None:

@@ -92,11 +92,11 @@ def _chosen(task: LoadedTask, source_id: str | None) -> Source:
     """The source of this id, else the first that can be fetched. Raises UsageError."""
     if source_id is None:
         return preferred(task)
-    sources = {source.id: source for source in task.spec.all_sources}
-    if source_id not in sources:
-        hint = suggest(source_id, list(sources))
+    names = [source.id for source in task.spec.all_sources]
+    if source_id not in names:
+        hint = suggest(source_id, names)
         raise UsageError(f"task {task.id} has no source '{source_id}'", hint=hint)
-    return sources[source_id]
+    return task.source(source_id)
 
 
 def _by_hand(task: LoadedTask, source: Source, folder: Path) -> DataUnavailableError:
@@ -104,9 +104,11 @@ def _by_hand(task: LoadedTask, source: Source, folder: Path) -> DataUnavailableE
     why = f"source '{source.id}' has no address"
     if task.spec.access != "open":
         why = f"the data cannot be downloaded without you ({task.spec.access})"
-    numbered = enumerate(steps(task, source, folder), start=1)
-    hint = " ".join(f"({number}) {step}" for number, step in numbered)
-    return DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
+    hint = ""
+    for number, step in enumerate(steps(task, source, folder), start=1):
+        hint += f"({number}) {step} "
+    message = f"task {task.id}: {why}"
+    return DataUnavailableError(message, hint=hint.strip(), access=task.spec.access)
 
 
 def _clean(work: Path) -> None:
@@ -156,25 +158,28 @@ def _fetch_url(
     with tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
         staged = Path(aside) / "files"
         if item.members and item.unpack == "zip" and inside is not None:
-            from huggingface_hub import HfFileSystem
-
             repo, revision, path = inside.groups()
-            with (
-                explained(HubSource(repo=repo, revision=revision)),
-                HfFileSystem().open(f"datasets/{repo}@{revision}/{path}", "rb") as stream,
-            ):
-                _unpack(stream, item, staged)
+            _unpack_from_hub(item, HubSource(repo=repo, revision=revision), path, staged)
             result.notes.append("only the members were read; the archive's hash was not checked")
+            return _put(staged, target / item.to)
+        key = hashlib.sha256(item.url.encode()).hexdigest()[:16]
+        name = unquote(Path(urlsplit(item.url).path).name) or "download"
+        packed = download(item.url, work / "downloads" / key / name, item.sha256, progress)
+        if item.unpack == "none":
+            staged.mkdir()
+            shutil.copyfile(packed, staged / name)
         else:
-            key = hashlib.sha256(item.url.encode()).hexdigest()[:16]
-            name = unquote(Path(urlsplit(item.url).path).name) or "download"
-            packed = download(item.url, work / "downloads" / key / name, item.sha256, progress)
-            if item.unpack == "none":
-                staged.mkdir()
-                shutil.copyfile(packed, staged / name)
-            else:
-                _unpack(packed, item, staged)
+            _unpack(packed, item, staged)
         return _put(staged, target / item.to)
+
+
+def _unpack_from_hub(item: UrlSource, hub: HubSource, path: str, target: Path) -> None:
+    """Unpack members of an archive on the hub, of which no other part is downloaded."""
+    from huggingface_hub import HfFileSystem
+
+    place = f"datasets/{hub.repo}@{hub.revision}/{path}"
+    with explained(hub), HfFileSystem().open(place, "rb") as stream:
+        _unpack(stream, item, target)
 
 
 def _unpack(archive: Path | IO[bytes], item: UrlSource, target: Path) -> None:
@@ -196,7 +201,7 @@ def _unpack(archive: Path | IO[bytes], item: UrlSource, target: Path) -> None:
 def _put(staged: Path, target: Path) -> list[str]:
     """Move the files below a folder of the same disk into their places, each in one step."""
     moved = []
-    for path in sorted(p for p in staged.rglob("*") if p.is_file()):
+    for path in sorted(filter(Path.is_file, staged.rglob("*"))):
         final = target / path.relative_to(staged)
         final.parent.mkdir(parents=True, exist_ok=True)
         moved.append(str(path.replace(final)))

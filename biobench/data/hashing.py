@@ -86,8 +86,10 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
 
 def release_of(task: LoadedTask, source: str, data_hash: str) -> str | None:
     """The name of the known release of this source that has this hash; None where there is none."""
-    names = {digest: name for name, digest in task.source(source).releases.items()}
-    return names.get(data_hash)
+    for name, digest in task.source(source).releases.items():
+        if digest == data_hash:
+            return name
+    return None
 
 
 def release_problem(task: LoadedTask, source: str, data_hash: str) -> str | None:

@@ -6,12 +6,12 @@ and `datasets` sees nothing but files that lie here: it asks no network.
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -98,16 +98,17 @@ def download_files(source: HubSource, commit: str, patterns: list[str]) -> dict[
     with explained(source):
         snapshot = Path(patiently(take))
     files: dict[str, Path] = {}
-    for path in sorted(snapshot.rglob("*")):
-        name = path.relative_to(snapshot).as_posix()
-        if not path.is_file() or not any(fnmatch(name, pattern) for pattern in patterns):
-            continue
-        wrong = damage(path)
+    for path in filter(Path.is_file, snapshot.rglob("*")):
+        files[path.relative_to(snapshot).as_posix()] = path
+    wanted: set[str] = set()
+    for pattern in patterns:
+        wanted.update(fnmatch.filter(files, pattern))
+    for name in sorted(wanted):
+        wrong = damage(files[name])
         if wrong is not None:
-            hint = f"delete {path.resolve()} and fetch again"
+            hint = f"delete {files[name].resolve()} and fetch again"
             raise DataUnavailableError(f"{_shown(source)}: {name}: {wrong}", hint=hint)
-        files[name] = path
-    return files
+    return {name: files[name] for name in sorted(wanted)}
 
 
 def _shown(source: HubSource) -> str:
@@ -175,9 +176,8 @@ def _download(repository: Repository, copy: Path, arguments: Mapping[str, str]) 
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).touch()
     splits = load_dataset_builder(**arguments).config.data_files or {}
-    paths = [Path(path) for files in splits.values() for path in files]
-    names = [path.relative_to(copy).as_posix() for path in paths]
-    size = sum(repository.sizes[name] for name in names)
+    names = [Path(path).relative_to(copy).as_posix() for path in chain(*splits.values())]
+    size = sum(map(repository.sizes.__getitem__, names))
     if len(names) > MOST_FILES or size > MOST_BYTES:
         message = f"{len(names):,} files with {size:,} bytes; at most {MOST_FILES:,} with"
         raise repository.bad(f"{message} {MOST_BYTES:,} are read", _BY_HAND)
@@ -215,9 +215,12 @@ def _link(folder: Path, files: Mapping[str, Path]) -> None:
 
 def _bring_cards(repository: Repository, copy: Path) -> None:
     """Bring the files that say something of the others. Raises DataFormatError for large ones."""
-    cards = [name for name in _CARDS if name in repository.sizes]
-    if any(repository.sizes[name] > _MOST_CARD_BYTES for name in cards):
-        raise repository.bad(f"its card has more than {_MOST_CARD_BYTES:,} bytes", _CONVERTED)
+    cards: list[str] = []
+    for name in _CARDS:
+        if repository.sizes.get(name, 0) > _MOST_CARD_BYTES:
+            raise repository.bad(f"its card has more than {_MOST_CARD_BYTES:,} bytes", _CONVERTED)
+        if name in repository.sizes:
+            cards.append(name)
     if cards:
         _link(copy, download_files(repository.source, repository.commit, cards))
 
@@ -280,30 +283,52 @@ def _must_lie_below(repository: Repository, path: str) -> None:
 
 
 def _configuration(repository: Repository, card: list[dict[str, Any]]) -> tuple[str, str | None]:
-    """(name, folder) of the wanted configuration, else of the default or only one.
+    """(name, folder) of the wanted configuration, else of the default or only one; a folder where
+    the card names none. Raises DataFormatError, with the names.
+    """
+    if not card:
+        return _folder_configuration(repository)
+    names: list[str] = []
+    marked: list[str] = []
+    for entry in card:
+        names.append(str(entry.get("config_name")))
+        if entry.get("default") is True:
+            marked.append(names[-1])
+    return _one_of(repository, names, marked), None
 
-    Where the card names none, each folder with tables is one, as in the hub's own conversions; but
-    for those that are called like a split. Raises DataFormatError, with the names.
+
+def _folder_configuration(repository: Repository) -> tuple[str, str | None]:
+    """(name, folder) where the card names no configuration: each folder with tables is one, as in
+    the hub's own conversions, but for those that are called like a split.
+    """
+    folders: set[str] = set()
+    for name in repository.tables:
+        folder, _, inside = name.partition("/")
+        if inside and folder.lower() not in SPLIT_NAMES:
+            folders.add(folder)
+    wanted = repository.source.config
+    if wanted in folders:
+        return str(wanted), wanted
+    names = ["default"]
+    if len(folders) > 1:
+        names = sorted(folders)
+    return _one_of(repository, names, []), None
+
+
+def _one_of(repository: Repository, names: list[str], marked: list[str]) -> str:
+    """The wanted one of these configurations, else the first that is marked as the default, the
+    only one, or that of this name. Raises DataFormatError, with the names.
     """
     wanted = repository.source.config
-    names = [str(entry.get("config_name")) for entry in card]
-    chosen = [str(entry.get("config_name")) for entry in card if entry.get("default") is True]
-    if not card:
-        folders = {name.partition("/")[0] for name in repository.tables if "/" in name}
-        names = sorted(name for name in folders if name.lower() not in SPLIT_NAMES)
-        if wanted in names:
-            return str(wanted), wanted
-        if len(names) < 2:
-            names = ["default"]
-    if wanted is not None:
-        chosen = [wanted]
-    elif not chosen:
-        chosen = names if len(names) == 1 else ["default"]
-    if chosen[0] not in names:
-        problem = "several configurations" if wanted is None else f"no configuration '{wanted}'"
+    problem = f"no configuration '{wanted}'"
+    if wanted is None:
+        problem = "several configurations"
+        only = names if len(names) == 1 else []
+        wanted = [*marked, *only, "default"][0]
+    if wanted not in names:
         hint = f"name one as hub:{repository.source.repo}:CONFIG: {', '.join(names)}"
         raise repository.bad(f"it has {problem}", hint)
-    return chosen[0], None
+    return wanted
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,22 +51,24 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
     folder = data_folder(data_dir)
     location = choose(task, folder)
     folds, digest = hashed_parts(task, location, folder)
-    numeric = get_kind(task.spec.type).numeric
+    options = task.options[location.source.id]
     result = []
     for fold, (labels, documents) in enumerate(folds):
         full = counted(replace(task, fold=fold), location, labels, documents)
         data = TaskData(
             documents=documents,
-            gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
+            gold_labels=labels,
             labels=labels,
             source=location.source.id,
             hash=digest,
-            decode=str(getattr(task.options[location.source.id], "decode", "strict")),
+            decode=str(getattr(options, "decode", "strict")),
             unexpressed=full.unexpressed,
             count_problems=full.problems,
         )
+        if not get_kind(task.spec.type).numeric:
+            data.gold_labels = _with_gold(labels, data.test)
         if limit is not None:
-            data = replace(data, documents=limited(documents, limit))
+            data.documents = limited(documents, limit)
         result.append(data)
     return result
 
@@ -73,7 +76,7 @@ def load_folds(task: LoadedTask, data_dir: DataRoot, limit: int | None = None) -
 def _with_gold(labels: tuple[str, ...], documents: Iterable[Document]) -> tuple[str, ...]:
     """Those of the labels that some document has."""
     gold = set(label_occurrences(documents))
-    return tuple(label for label in labels if label in gold)
+    return tuple(filter(gold.__contains__, labels))
 
 
 Part = tuple[tuple[str, ...], SplitDocuments]
@@ -90,16 +93,22 @@ def hashed_parts(
     DataFormatError.
     """
     resampled = task.spec.resampled(location.source)
+    source_id = location.source.id
     if resampled is None:
-        folds = [read_source(task, location)]
-    else:
-        tasks = [replace(task, fold=number) for number in range(resampled.fold_files)]
-        folds = [read_source(fold, choose(fold, data_dir)) for fold in tasks]
-    digests = [
-        documents_hash((d for name in SPLITS for d in documents[name]), location.source.id)
-        for _, documents in folds
-    ]
-    return folds, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
+        part = read_source(task, location)
+        return [part], _hash_of(part, source_id)
+    folds: list[Part] = []
+    for number in range(resampled.fold_files):
+        fold = replace(task, fold=number)
+        folds.append(read_source(fold, choose(fold, data_dir)))
+    digests = [_hash_of(part, source_id) for part in folds]
+    return folds, sha256_of("\n".join(digests).encode())
+
+
+def _hash_of(part: Part, source_id: str) -> str:
+    """The hash of all documents, in the order of the splits."""
+    documents = part[1]
+    return documents_hash(chain(*(documents[name] for name in SPLITS)), source_id)
 
 
 class CountedSource(NamedTuple):
@@ -123,10 +132,11 @@ def counted(
 ) -> CountedSource:
     """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
-    problems = compare_counts(task.spec, counts, location.source.id) if task.fold == 0 else []
-    return CountedSource(
-        location, labels, documents, counts, count_unexpressed(documents, labels), problems
-    )
+    problems: list[str] = []
+    if task.fold == 0:
+        problems = compare_counts(task.spec, counts, location.source.id)
+    unexpressed = count_unexpressed(documents, labels)
+    return CountedSource(location, labels, documents, counts, unexpressed, problems)
 
 
 def read_counted(task: LoadedTask, data_dir: DataRoot) -> CountedSource:
@@ -177,17 +187,17 @@ def _check_filled(task: LoadedTask, location: LocatedFiles, documents: SplitDocu
             if not files:
                 raise DataFormatError(message, hint=hint)
             raise DataFormatError(message, hint=hint, file=files[0], line=1)
-    if not any(document.spans or document.labels for document in documents["test"]):
-        gold = "mention" if task.spec.is_ner else "label"
-        origin = documents["test"][0].origin
-        raise DataFormatError(
-            f"task {task.id}: no document of the test split has a {gold}",
-            hint=(
-                "without gold there is no score; check the label column, the type map, or take "
-                "another split"
-            ),
-            file=Path(origin.rpartition(":")[0] or "generated data"),
-        )
+    if next(label_occurrences(documents["test"]), None) is not None:
+        return
+    gold = "mention" if task.spec.is_ner else "label"
+    origin = documents["test"][0].origin
+    message = f"task {task.id}: no document of the test split has a {gold}"
+    hint = (
+        "without gold there is no score; check the label column, the type map, or take another "
+        "split"
+    )
+    file = Path(origin.rpartition(":")[0] or "generated data")
+    raise DataFormatError(message, hint=hint, file=file)
 
 
 def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:
@@ -202,16 +212,23 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
             raise _repeated_id(location, document.id)
         ids.add(document.id)
         _check_characters(location, document)
-        for span in document.spans:
-            if not 0 <= span.start < span.end <= len(document.text):
-                place = f"span {span.start}-{span.end}"
-                message = f"{place} leaves the text (length {len(document.text)})"
-                raise location.bad(message, "check offsets")
+        _check_spans(location, document)
         for label in label_occurrences([document]):
             location.label(label)
         _check_form(location, document)
         spans = tuple(sorted(set(document.spans)))
-        yield kind.labelled(document if spans == document.spans else replace(document, spans=spans))
+        if spans != document.spans:
+            document = replace(document, spans=spans)
+        yield kind.labelled(document)
+
+
+def _check_spans(location: FileLine, document: Document) -> None:
+    """Refuse a span that holds no character of the text."""
+    length = len(document.text)
+    for start, end, _ in document.spans:
+        if not 0 <= start < end <= length:
+            message = f"span {start}-{end} leaves the text (length {length})"
+            raise location.bad(message, "check offsets")
 
 
 def _location(request: Request[Any], document: Document) -> FileLine:
@@ -284,9 +301,9 @@ def limited(documents: SplitDocuments, limit: int) -> SplitDocuments:
     if limit < 1:
         raise DataFormatError(f"limit {limit} leaves no training document", hint="give at least 1")
     share = min(1.0, limit / len(documents["train"]))
-    sizes = {name: round(share * len(documents[name])) for name in SPLITS}
-    sizes["train"] = min(limit, len(documents["train"]))
-    return {name: _draw(documents[name], sizes[name]) for name in SPLITS}
+    drawn = {name: _draw(documents[name], round(share * len(documents[name]))) for name in SPLITS}
+    drawn["train"] = _draw(documents["train"], limit)
+    return drawn
 
 
 def subset(
@@ -298,7 +315,9 @@ def subset(
     Smaller parts are part of larger ones.
     """
     size = round(share * len(documents))
-    return _draw(documents, size if most is None else min(size, most))
+    if most is not None:
+        size = min(size, most)
+    return _draw(documents, size)
 
 
 def _draw(documents: Sequence[Document], size: int) -> list[Document]:

@@ -45,7 +45,9 @@ class LocatedFiles:
 
 def data_folder(data_dir: DataRoot = None) -> Path:
     """`data_dir`; None: ``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
-    return Path(data_dir if data_dir is not None else os.environ.get(ENVIRONMENT) or "data")
+    if data_dir is None:
+        data_dir = os.environ.get(ENVIRONMENT) or "data"
+    return Path(data_dir)
 
 
 def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
@@ -59,6 +61,11 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
         original, unmatched = _resolve(source.original, data_dir, str(fold + 1))
         missing += [f"../{source.original.folder}/{name}" for name in unmatched]
     return LocatedFiles(source, data_dir / source.folder, files, missing, original)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for all that it matches."""
+    return not {"*", "?", "["}.isdisjoint(name)
 
 
 def _resolve(release: CorpusRelease, data_dir: Path, fold: str) -> tuple[FilesByRole, list[str]]:
@@ -78,11 +85,14 @@ def _resolve(release: CorpusRelease, data_dir: Path, fold: str) -> tuple[FilesBy
 
 def _matches(folder: Path, pattern: str) -> list[Path]:
     """The files that a name or a glob finds; of a glob without macOS resource files."""
-    if not any(sign in pattern for sign in "*?["):
-        path = folder / pattern
-        return [path] if path.is_file() else []
-    paths = (path for path in folder.glob(pattern) if path.is_file())
-    return [p for p in paths if not p.name.startswith("._") and "__MACOSX" not in p.parts]
+    if not is_pattern(pattern):
+        return list(filter(Path.is_file, [folder / pattern]))
+    paths: list[Path] = []
+    for path in folder.glob(pattern):
+        of_macos = path.name.startswith("._") or "__MACOSX" in path.parts
+        if path.is_file() and not of_macos:
+            paths.append(path)
+    return paths
 
 
 def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
@@ -109,16 +119,18 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
 def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> DataFormatError:
     """Of the first file that is missing, with the line of the spec that names it."""
     source, name = location.source, location.missing[0]
-    roles = [role for role, names in source.files.items() if name in patterns_of({role: names})]
+    path = [*task.spec.path_of(source), "files"]
+    for role, names in source.files.items():
+        if name in patterns_of({role: names}):
+            path.append(role)
+            break
     message = (
         f"task {task.id}: file '{location.folder / name}' is missing, others of source "
         f"'{source.id}' are there"
     )
-    hint = (
-        f"complete the folder, or remove it so that another source is used; "
-        f"{remedy(task, data_dir)}"
-    )
-    line = task.located.line_of((*task.spec.path_of(source), "files", *roles[:1]))
+    hint = "complete the folder, or remove it so that another source is used"
+    hint += f"; {remedy(task, data_dir)}"
+    line = task.located.line_of(tuple(path))
     return DataFormatError(message, hint=hint, file=task.path, line=line)
 
 
@@ -141,8 +153,8 @@ def fetch_command(task: LoadedTask, data_dir: Path) -> str:
     """The command that fetches the task's data, with the data folder where it is not the default
     one.
     """
-    option = "" if data_dir == data_folder() else f" --data-dir {data_dir}"
-    return f"biobench data fetch {task.id}{option}"
+    command = f"biobench data fetch {task.id}"
+    return command if data_dir == data_folder() else f"{command} --data-dir {data_dir}"
 
 
 def remedy(task: LoadedTask, data_dir: Path) -> str:
@@ -170,9 +182,9 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     """What to do to get the data of this source, from the first page to the check that all is in
     place.
     """
-    spec, put = task.spec, f"ut {by_hand(source, data_dir)}"
+    spec, files = task.spec, by_hand(source, data_dir)
     if can_fetch(task, source):
-        return [fetch_command(task, data_dir), f"Or by hand: p{put}"]
+        return [fetch_command(task, data_dir), f"Or by hand: put {files}"]
     lines: list[str] = []
     if spec.obtain is None:
         lines.append(f"Ask for the data or download it: {spec.homepage}")
@@ -180,7 +192,7 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
         if spec.obtain.needs:
             lines.append(f"The data needs {spec.obtain.needs}.")
         lines += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
-    lines.append(f"P{put}")
+    lines.append(f"Put {files}")
     lines.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
     if spec.access == "agreement":
         lines.append(
@@ -194,23 +206,28 @@ def preferred(task: LoadedTask) -> Source:
     """The source that a user is sent to: of open data the first that can be fetched, else the
     first.
     """
-    sources = task.spec.all_sources
-    return next((source for source in sources if can_fetch(task, source)), sources[0])
+    for source in task.spec.all_sources:
+        if can_fetch(task, source):
+            return source
+    return task.spec.all_sources[0]
 
 
 def by_hand(source: Source, data_dir: Path) -> str:
     """Which files belong into which folder; those of an original release have a folder of their
     own.
     """
-    return " and ".join(
-        f"{', '.join(patterns_of(release.files))} into {data_dir / release.folder}"
-        for release in source.releases_read
-    )
+    places: list[str] = []
+    for release in source.releases_read:
+        names = ", ".join(patterns_of(release.files))
+        places.append(f"{names} into {data_dir / release.folder}")
+    return " and ".join(places)
 
 
 def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
-    result = [item.url for release in source.releases_read for item in release.downloads]
+    result: list[str] = []
+    for release in source.releases_read:
+        result += [item.url for item in release.downloads]
     if source.hub is not None:
         part = source.hub.config or source.hub.path or "all folders"
         result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {part}")

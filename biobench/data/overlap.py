@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -40,10 +41,12 @@ def overlap(
     grams: set[int] = set()
     for task, splits in tasks.items():
         for split in _SPLITS:
-            hashes = [_Hashes(_whole(d.reading), _grams(d.reading)) for d in splits[split]]
-            hashes_of[task, split] = hashes
-            texts.update(document.text for document in hashes)
-            grams.update(*(document.grams for document in hashes))
+            hashes_of[task, split] = []
+            for document in splits[split]:
+                hashes = _Hashes(_whole(document.reading), _grams(document.reading))
+                hashes_of[task, split].append(hashes)
+                texts.add(hashes.text)
+                grams.update(hashes.grams)
     seen_texts: set[int] = set()
     seen_grams: set[int] = set()
     digest = hashlib.sha256()
@@ -60,19 +63,21 @@ def overlap(
     return counts, digest.hexdigest()
 
 
-def _counted(hashes: list[_Hashes], texts: set[int], grams: set[int]) -> SplitOverlap:
+def _counted(documents: list[_Hashes], texts: set[int], grams: set[int]) -> SplitOverlap:
     """The overlap of a split's documents with the texts and 13-grams that were seen."""
-    exact = [document.text in texts for document in hashes]
-    seen = [sum(gram in grams for gram in document.grams) for document in hashes]
-    return SplitOverlap(
-        documents=len(hashes),
-        exact=sum(exact),
-        touched=sum(number > 0 for number in seen),
-        ngrams=sum(len(document.grams) for document in hashes),
-        ngrams_seen=sum(seen),
-        short=sum(not document.grams for document in hashes),
-        seen=sum(text_seen or number > 0 for text_seen, number in zip(exact, seen, strict=True)),
-    )
+    counts: Counter[str] = Counter(documents=len(documents))
+    for document in documents:
+        is_exact = document.text in texts
+        ngrams_seen = sum(map(grams.__contains__, document.grams))
+        counts.update(
+            exact=is_exact,
+            touched=ngrams_seen > 0,
+            ngrams=len(document.grams),
+            ngrams_seen=ngrams_seen,
+            short=not document.grams,
+            seen=is_exact or ngrams_seen > 0,
+        )
+    return SplitOverlap(**{name: counts[name] for name in SplitOverlap.model_fields})
 
 
 def _grams(text: str) -> list[int]:

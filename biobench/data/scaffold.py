@@ -6,12 +6,13 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.checks.findings import Finding, audit
+from biobench.data.drafted_splits import drafted_splits, gate_remark
 from biobench.data.fetch import fetch_named
 from biobench.data.load import CountedSource, read_counted
 from biobench.data.locate import HOMEPAGE
@@ -21,12 +22,15 @@ from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
 from biobench.data.sniff.persons import signs_of_persons
 from biobench.errors import BioBenchError, DataFormatError, UsageError
 from biobench.kinds import get_kind
+from biobench.schema.source import HubSource
 from biobench.schema.task import SPLITS
 
 _MOST_SHOWN = 12
 """Labels that are printed with their numbers."""
-OPEN = "access: open            # check: agreement, if not anybody may read the data"
-AGREEMENT = """access: agreement       # check: {reason}; open, if anybody may read the data
+_IDS: tuple[dict[str, str], ...] = ({}, {"ids": "split_and_name"}, {"ids": "repeated"})
+"""Reader options for ids that may repeat, in the order in which they are tried."""
+_OPEN = "access: open            # check: agreement, if not anybody may read the data"
+_AGREEMENT = """access: agreement       # check: {reason}; open, if anybody may read the data
 obtain: {{needs: unknown, pages: [], steps: []}}   # fill in"""
 
 
@@ -41,6 +45,29 @@ class Draft:
     data_dir: Path
 
 
+@dataclass(slots=True)
+class _Corpus:
+    """What was found of a corpus before its spec is written. personal: why it may be about persons;
+    empty where nothing says so. hub: where it was fetched from.
+    """
+
+    layout: Parts
+    trial: Attempt
+    task_id: str
+    language: str
+    personal: str
+    hub: HubSource | None
+    splits: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.splits = drafted_splits(self.layout, self.trial.documents, self.trial.proposal.type)
+
+    @property
+    def data_dir(self) -> Path:
+        """The data folder: the one that holds the task's."""
+        return self.layout.folder.resolve().parent
+
+
 def scaffold(
     path: str | Path,
     task_id: str,
@@ -48,14 +75,16 @@ def scaffold(
     language: str | None = None,
     wanted: Wanted | None = None,
     clinical: bool = False,
+    hub: HubSource | None = None,
 ) -> Draft:
     """A task for the data file, or the folder, at `path`, with the counts and findings of a first
     reading.
 
     Each way to read the content is tried on all of it; the one that loses least is kept. Files or
     folders called train, dev and test are taken as splits; without a dev part, validation is cut
-    from the end of train; a single file is split 80/10/10. wanted: columns, not to be guessed.
-    clinical: the texts are patients'. language: None takes English or French, by the texts.
+    from the end of train; a single file is split so that the gate can judge the test part. wanted:
+    columns, not to be guessed. clinical: the texts are patients'. language: None takes English or
+    French, by the texts. hub: where the files were fetched from.
     Raises UsageError when there is no such file or `task_id` is none, DataFormatError with file and
     line when nothing reads cleanly.
     """
@@ -64,23 +93,26 @@ def scaffold(
     if not path.exists():
         hint = "give a data file, a folder with train, dev and test, or hub:ORG/NAME"
         raise UsageError(f"there is no file '{path}'", hint=hint)
-    parts = find_parts(path)
-    trial = sniff(parts.corpus, wanted or Wanted())
+    layout = find_parts(path)
+    trial = sniff(layout.corpus, wanted or Wanted())
     if trial.proposal.files is not None:
-        parts = name_files(parts, trial.proposal.files)
-    data_dir = parts.folder.resolve().parent
-    language = language or language_of(trial.documents)
-    text, task, source = _read_as_drafted(parts, trial, task_id, language, data_dir)
+        layout = name_files(layout, trial.proposal.files)
+    personal = signs_of_persons(trial.proposal.columns, trial.documents)
+    corpus = _Corpus(
+        layout=layout,
+        trial=trial,
+        task_id=task_id,
+        language=language or language_of(trial.documents),
+        personal="--clinical" if clinical else personal,
+        hub=hub,
+    )
+    text, task, source = _read_as_drafted(corpus)
     findings = audit(task.spec, source.documents, source.labels, {})
-    lines = [*_guessed(trial, parts), *_counted(source), *_remarks(parts)]
-    lines += [f"finding: {finding.line}" for finding in findings] or ["findings: none"]
-    reason = signs_of_persons(trial.proposal.columns, trial.documents)
-    if clinical:
-        reason = "--clinical"
-    if reason:
-        lines.append(f"access: agreement ({reason})")
-        text = text.replace(OPEN, AGREEMENT.format(reason=reason))
-    return Draft(text + _facts(source, findings), tuple(lines), data_dir)
+    return Draft(
+        text=text + _facts(source, findings),
+        detected=tuple(_detected(corpus, source, findings)),
+        data_dir=corpus.data_dir,
+    )
 
 
 def scaffold_named(
@@ -92,13 +124,7 @@ def scaffold_named(
     """
     _check_id(task_id)
     hub, folder = fetch_named(name, revision, data_dir)
-    draft = scaffold(folder, task_id, **options)
-    source = {"repo": hub.repo, "config": hub.config, "revision": hub.revision}
-    text = draft.text.replace("\nreader: ", f"\n  hub: {flow(source)}\nreader: ", 1)
-    page = f"https://huggingface.co/datasets/{hub.repo}"
-    text = text.replace(f"{HOMEPAGE}   # fill in", page)
-    seen = f"hub: {hub.repo}, configuration {hub.config}, commit {hub.revision}"
-    return Draft(text, (seen, *draft.detected), draft.data_dir)
+    return scaffold(folder, task_id, hub=hub, **options)
 
 
 def _check_id(task_id: str) -> None:
@@ -107,63 +133,82 @@ def _check_id(task_id: str) -> None:
         raise UsageError(f"'{task_id}' is not a task id", hint=hint)
 
 
-def _read_as_drafted(
-    parts: Parts, trial: Attempt, task_id: str, language: str, data_dir: Path
-) -> tuple[str, LoadedTask, CountedSource]:
+def _read_as_drafted(corpus: _Corpus) -> tuple[str, LoadedTask, CountedSource]:
     """(the spec without facts, the task, its data), with `ids` where its ids repeat. Raises what
     reading raises, with the reader in the hint.
     """
-    reader = trial.proposal.reader
+    proposal = corpus.trial.proposal
+    reader = proposal.reader
     with tempfile.TemporaryDirectory() as aside:
-        spec = Path(aside) / f"{task_id}.yaml"
-        for ids in ({}, {"ids": "split_and_name"}, {"ids": "repeated"}):
-            draft = _filled_in(parts, trial, task_id, language, reader | ids)
+        spec = Path(aside) / f"{corpus.task_id}.yaml"
+        for ids in _IDS:
+            proposal.reader = reader | ids
+            draft = _without_facts(corpus)
             spec.write_text(draft, encoding="utf-8")
             try:
                 task = load_task(spec)
-                source = read_counted(task, data_dir)
+                return draft, task, read_counted(task, corpus.data_dir)
             except BioBenchError as error:
-                problem = _of_the_data(error, spec, parts, trial)
-                if "reader.ids" not in error.hint:
-                    break
-            else:
-                reader |= ids
-                return draft, task, source
-    raise problem
+                problem = error
+            if "reader.ids" not in problem.hint:
+                break
+    raise _of_the_data(problem, spec, corpus.layout, reader)
 
 
-def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Attempt) -> BioBenchError:
+def _of_the_data(
+    error: BioBenchError, spec: Path, layout: Parts, reader: Mapping[str, Any]
+) -> BioBenchError:
     """The error with the data's file in place of a draft that nobody sees, and how it was read."""
     file, line = error.file, error.line
     if file is None or Path(file) == spec:
-        file, line = str(parts.corpus.paths[0]), None
-    hint = f"{error.hint}; it was read with `reader: {flow(trial.proposal.reader)}`"
+        file, line = str(layout.corpus.paths[0]), None
+    hint = f"{error.hint}; it was read with `reader: {flow(reader)}`"
     return DataFormatError(error.what, hint=hint, file=file, line=line)
 
 
-def _guessed(trial: Attempt, parts: Parts) -> list[str]:
+def _detected(corpus: _Corpus, source: CountedSource, findings: list[Finding]) -> list[str]:
+    """What the data was taken for, what reading it gave, and what the user should look at."""
+    lines = [
+        *_guessed(corpus),
+        *_counted(source),
+        *gate_remark(corpus.layout, source.documents, corpus.trial.proposal.type),
+        *_merged_folders(corpus.layout),
+    ]
+    lines += [f"finding: {finding.line}" for finding in findings]
+    if not findings:
+        lines.append("findings: none")
+    if corpus.hub is not None:
+        name = f"{corpus.hub.repo}, configuration {corpus.hub.config}"
+        lines.insert(0, f"hub: {name}, commit {corpus.hub.revision}")
+    if corpus.personal:
+        lines.append(f"access: agreement ({corpus.personal})")
+    return lines
+
+
+def _guessed(corpus: _Corpus) -> list[str]:
     """What the data was taken for."""
-    proposal = trial.proposal
-    labels = [f"{label} {number}" for label, number in sorted(trial.labels.items())]
-    if len(labels) > _MOST_SHOWN:
-        labels[_MOST_SHOWN:] = ["…"]
+    proposal, labels, layout = corpus.trial.proposal, corpus.trial.labels, corpus.layout
+    numbered = [f"{label} {number}" for label, number in sorted(labels.items())]
+    if len(numbered) > _MOST_SHOWN:
+        numbered[_MOST_SHOWN:] = ["…"]
     splits: list[str] = []
-    for name, files in parts.names.items():
-        shown = files if isinstance(files, str) else f"{len(files)} files"
-        splits.append(f"{name} = {shown}")
+    for name, files in layout.names.items():
+        listed = files if isinstance(files, str) else f"{len(files)} files"
+        splits.append(f"{name} = {listed}")
     lines = [
         f"type: {proposal.type}",
         f"reader: {flow(proposal.reader)}",
         *proposal.seen,
-        f"labels: {len(trial.labels)}: {', '.join(labels)}",
+        f"labels: {len(labels)}: {', '.join(numbered)}",
         f"splits: {', '.join(splits)}",
     ]
-    named = {
-        "columns": _names(proposal.columns),
-        "not read": _names(proposal.unused),
-        "files not used": ", ".join(parts.unused),
-    }
-    return lines + [f"{about}: {names}" for about, names in named.items() if names]
+    if proposal.columns:
+        lines.append(f"columns: {_names(proposal.columns)}")
+    if proposal.unused:
+        lines.append(f"not read: {_names(proposal.unused)}")
+    if layout.unused:
+        lines.append(f"files not used: {', '.join(layout.unused)}")
+    return lines
 
 
 def _names(columns: list[str]) -> str:
@@ -172,66 +217,59 @@ def _names(columns: list[str]) -> str:
 
 def _counted(source: CountedSource) -> list[str]:
     """Documents of each split, and of mentions those that are in a score and those that are not."""
-    sizes = ", ".join(f"{name} {source.counts[name]['documents']}" for name in SPLITS)
-    lines = [f"documents: {sizes}"]
+    sizes: list[str] = []
+    mentions = dropped = 0
+    for split in SPLITS:
+        counts = source.counts[split]
+        sizes.append(f"{split} {counts['documents']}")
+        mentions += counts.get("mentions", 0)
+        dropped += sum(source.unexpressed.get(split, {}).values())
+    lines = [f"documents: {', '.join(sizes)}"]
     if "mentions" in source.counts["train"]:
-        kept = sum(counts["mentions"] for counts in source.counts.values())
-        dropped = sum(sum(numbers.values()) for numbers in source.unexpressed.values())
-        lines.append(f"mentions: {kept} kept, {dropped} dropped")
+        lines.append(f"mentions: {mentions} kept, {dropped} dropped")
     return lines
 
 
-def _remarks(parts: Parts) -> list[str]:
-    """What the user may have meant otherwise."""
-    lines: list[str] = []
+def _merged_folders(layout: Parts) -> list[str]:
+    """A line where folders that are called like splits are read as one."""
     folders: set[str] = set()
-    for file in parts.corpus.files.get("all", ()):
-        folders.update(file.relative_to(parts.folder).parts[:-1])
-    merged = sorted(name for name in folders if name.lower() in SPLIT_NAMES)
-    if merged:
-        names = ", ".join(merged)
-        lines.append(f"check: the folders {names} are read as one; `files` can name them as splits")
-    return lines
+    for file in layout.corpus.files.get("all", ()):
+        folders.update(file.relative_to(layout.folder).parts[:-1])
+    merged = ", ".join(sorted(name for name in folders if name.lower() in SPLIT_NAMES))
+    if not merged:
+        return []
+    return [f"check: the folders {merged} are read as one; `files` can name them as splits"]
 
 
-def _splits(parts: Parts, trial: Attempt) -> str:
-    """The spec's `splits`, by groups where some group has several documents."""
-    files, documents = parts.corpus.files, trial.documents
-    if "validation" in files:
-        return "official"
-    grouped = len({d.group for d in documents}) < len(documents) and not parts.folds
-    by_group = ", by: group" if grouped else ""
-    if "train" not in files:
-        return f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by_group}}}"
-    folds = f"fold_files: {parts.folds}, " if parts.folds else ""
-    train = {d.group if grouped else d.id for d in documents if d.split == "train"}
-    carve = f"validation_from_train_tail: {max(1, len(train) // 10)}"
-    return f"{{{folds}{carve}{by_group}}}  # check: the end of train, about a tenth"
-
-
-def _filled_in(
-    parts: Parts, trial: Attempt, task: str, language: str, reader: Mapping[str, Any]
-) -> str:
-    """The template, without counts."""
-    proposal, folder = trial.proposal, parts.folder.resolve()
+def _without_facts(corpus: _Corpus) -> str:
+    """The spec without counts and findings."""
+    proposal, layout, hub = corpus.trial.proposal, corpus.layout, corpus.hub
     kind = get_kind(proposal.type)
     unused = f"; not read: {_names(proposal.unused)}" if proposal.unused else ""
-    primary, paper = "macro_f1", "micro_f1" if kind.spans else "macro_f1"
-    epochs = 20 if kind.spans else 10
+    primary, paper, epochs = "macro_f1", "macro_f1", 10
+    if kind.spans:
+        paper, epochs = "micro_f1", 20
     if not kind.counted:
         primary = paper = kind.metrics[0].name
-    return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.parent}
-id: {task}
+    access, origin, homepage = _OPEN, "", f"{HOMEPAGE}   # fill in"
+    if corpus.personal:
+        access = _AGREEMENT.format(reason=corpus.personal)
+    if hub is not None:
+        place = {"repo": hub.repo, "config": hub.config, "revision": hub.revision}
+        origin = f"\n  hub: {flow(place)}"
+        homepage = f"https://huggingface.co/datasets/{hub.repo}"
+    return f"""# Made by `biobench tasks new`; run it with --data-dir {corpus.data_dir}
+id: {corpus.task_id}
 version: 1
-name: {task.replace("_", " ")}
-language: {language}            # check
+name: {corpus.task_id.replace("_", " ")}
+language: {corpus.language}            # check
 type: {proposal.type}
 source:
-  folder: {flow(folder.name)}
-  files: {flow(parts.names)}
-reader: {flow(reader)}  # check{unused}
-labels: {flow(sorted(trial.labels))}
-splits: {_splits(parts, trial)}
+  folder: {flow(layout.folder.resolve().name)}
+  files: {flow(layout.names)}{origin}
+reader: {flow(proposal.reader)}  # check{unused}
+labels: {flow(sorted(corpus.trial.labels))}
+splits: {corpus.splits}
 unit: {proposal.unit}
 seeds: 42-46
 protocol: {{max_length: 512, long_documents: truncate}}
@@ -239,9 +277,9 @@ training: {{epochs: {epochs}, learning_rate: 5e-5, batch_size: 16, weight_decay:
 head: {{kind: {kind.head}}}
 metric: {{primary: {primary}, paper: {paper}}}
 gate: {{expect: text_informative}}
-{OPEN}
+{access}
 licence: unknown        # fill in
-homepage: {HOMEPAGE}   # fill in
+homepage: {homepage}
 citation: unknown       # fill in
 """
 

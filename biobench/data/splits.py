@@ -12,15 +12,17 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from biobench.core.files import inside, read_regular
+from biobench.data.counts import groups_of
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.source import (
@@ -36,6 +38,8 @@ from biobench.schema.task import SPLITS
 
 SplitDocuments = dict[str, list[Document]]
 """The documents of each split."""
+Positions = tuple[list[int], list[int], list[int]]
+"""Of train, validation and test, in the order drawn."""
 
 MOST_IDS_BYTES = 64 * 2**20
 """Of an ids file; a million ids have about 10 MB."""
@@ -50,29 +54,43 @@ def assign_splits(
     (method random: on that of the ids, as texts), and so does what is cut from the end of train.
     Raises DataFormatError when a document has no split or a split would be empty.
     """
-    result = _drawn(documents, splits, folder)
-    if isinstance(splits, SplitApart):
-        left_out = {d.group for name in splits.leave_out_of_train for d in result[name]}
-        result["train"] = [d for d in result["train"] if d.group not in left_out]
-    return {
-        name: [d if d.split == name else replace(d, split=name) for d in result[name]]
-        for name in SPLITS
-    }
-
-
-def _drawn(documents: Sequence[Document], splits: Splits, folder: Path | None) -> SplitDocuments:
-    if isinstance(splits, SplitRatios):
-        return _by_ratios(documents, splits)
     if isinstance(splits, SplitIds):
-        return _by_ids(documents, splits, folder)
-    if isinstance(splits, SplitShuffled):
-        return _shuffled(documents, splits)
-    if isinstance(splits, SplitCarve):
-        return _carved(documents, splits)
-    if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
-        carve = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
-        return _carved(documents, carve)
-    return _official(documents)
+        drawn = _by_ids(documents, ids_path(splits, folder or Path()))
+    else:
+        drawn = _RULES.get(type(splits), _official)(documents, splits)
+    result: SplitDocuments = {}
+    for name in SPLITS:
+        result[name] = [d if d.split == name else replace(d, split=name) for d in drawn[name]]
+    return result
+
+
+def _no_documents() -> SplitDocuments:
+    return {name: [] for name in SPLITS}
+
+
+def _official(documents: Sequence[Document], splits: Splits) -> SplitDocuments:
+    """The splits that the files say."""
+    result = _no_documents()
+    for document in documents:
+        if document.split not in result:
+            raise DataFormatError(
+                "document {} has no split",
+                hint="name files per split, or set `splits`",
+                file=document.origin or None,
+                value=document.id,
+            )
+        result[document.split].append(document)
+    return result
+
+
+def _apart(documents: Sequence[Document], splits: SplitApart) -> SplitDocuments:
+    """The official splits, train without the groups of others."""
+    result = _official(documents, splits)
+    groups_elsewhere: set[str] = set()
+    for name in splits.leave_out_of_train:
+        groups_elsewhere |= groups_of(result[name])
+    result["train"] = [d for d in result["train"] if d.group not in groups_elsewhere]
+    return result
 
 
 def permutation(n: int, seed: int, method: str) -> list[int]:
@@ -80,36 +98,42 @@ def permutation(n: int, seed: int, method: str) -> list[int]:
     import numpy as np
 
     order = list(range(n))
-    if method == "datasets":
-        order = np.random.default_rng(seed).permutation(n).tolist()
-    elif method == "sklearn":
-        order = np.random.RandomState(seed).permutation(n).tolist()
-    else:
+    if method == "random":
         random.Random(seed).shuffle(order)
+    elif method == "datasets":
+        order = np.random.default_rng(seed).permutation(n).tolist()
+    else:
+        order = np.random.RandomState(seed).permutation(n).tolist()
     return order
 
 
-def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], list[int]]:
+def ratio_indices(n: int, splits: SplitRatios) -> Positions:
     """Positions of train, validation and test among n items, in the order drawn."""
-    train, validation, test = shares = [Fraction(str(ratio)) for ratio in splits.ratios]
+    train, validation, test = [Fraction(str(ratio)) for ratio in splits.ratios]
     if splits.method == "random":
-        order = permutation(n, splits.seed, "random")
-        sizes = [int(share * n) for share in shares]
-        if splits.rounding == "largest_remainder":
-            # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train
-            # - validation.
-            by_remainder = sorted(range(3), key=lambda i: sizes[i] - shares[i] * n)
-            for i in by_remainder[: n - sum(sizes)]:
-                sizes[i] += 1
-        trained, held_out = order[: sizes[0]], order[sizes[0] :]
-        return trained, held_out[: sizes[1]], held_out[sizes[1] :]
+        return _shuffled_once(n, [train, validation, test], splits)
+    every = list(range(n))
     if splits.first_cut == "train":
-        held_out, remaining = _hold_out(list(range(n)), validation + test, splits)
+        held_out, trained = _hold_out(every, validation + test, splits)
         tested, validated = _hold_out(held_out, test / (validation + test), splits)
-        return remaining, validated, tested
-    tested, remaining = _hold_out(list(range(n)), test, splits)
-    validated, trained = _hold_out(remaining, validation / (train + validation), splits)
+    else:
+        tested, remaining = _hold_out(every, test, splits)
+        validated, trained = _hold_out(remaining, validation / (train + validation), splits)
     return trained, validated, tested
+
+
+def _shuffled_once(n: int, shares: list[Fraction], splits: SplitRatios) -> Positions:
+    """One shuffle, cut into train, validation and test in this order."""
+    sizes = [int(share * n) for share in shares]
+    if splits.rounding == "largest_remainder":
+        # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train -
+        # validation.
+        by_remainder = sorted(range(3), key=lambda i: sizes[i] - shares[i] * n)
+        for i in by_remainder[: n - sum(sizes)]:
+            sizes[i] += 1
+    order = permutation(n, splits.seed, "random")
+    held_out = order[sizes[0] :]
+    return order[: sizes[0]], held_out[: sizes[1]], held_out[sizes[1] :]
 
 
 def _hold_out(
@@ -123,23 +147,23 @@ def _hold_out(
     return order[:size], order[size:]
 
 
-def _units(documents: Sequence[Document], by: str) -> SplitDocuments:
-    """What is drawn, groups or single documents, with its documents, in the order read."""
-    units: SplitDocuments = {}
-    for document in documents:
-        name = document.group if by == "group" else document.id
-        units.setdefault(name, []).append(document)
-    return units
+def _unit(by: str) -> Callable[[Document], str]:
+    """What is drawn: the id of a single document, or of its group."""
+    return attrgetter("group" if by == "group" else "id")
 
 
 def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocuments:
-    units = _units(documents, splits.by)
+    unit_of = _unit(splits.by)
+    units: SplitDocuments = {}
+    for document in documents:
+        units.setdefault(unit_of(document), []).append(document)
     names = sorted(units) if splits.method == "random" else list(units)
-    positions = ratio_indices(len(names), splits)
-    return {
-        name: [d for i in drawn for d in units[names[i]]]
-        for name, drawn in zip(SPLITS, positions, strict=True)
-    }
+    result: SplitDocuments = {}
+    for split, positions in zip(SPLITS, ratio_indices(len(names), splits), strict=True):
+        result[split] = []
+        for position in positions:
+            result[split] += units[names[position]]
+    return result
 
 
 def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
@@ -153,11 +177,15 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
 
 def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocuments:
     _check_cuts(documents, splits)
-    from_all = len(splits.cuts) == 2
-    drawn = [d for d in documents if from_all or d.split == "train"]
+    result = _no_documents()
+    drawn: list[Document] = []
+    for document in documents:
+        if document.split == "test":
+            result["test"].append(document)
+        else:
+            drawn.append(document)
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
-    result = {"test": [d for d in documents if d.split == "test"]}
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
     return result
@@ -178,53 +206,57 @@ def _check_cuts(documents: Sequence[Document], splits: SplitShuffled) -> None:
         raise DataFormatError(message, hint=hint)
 
 
-def _official(documents: Sequence[Document]) -> SplitDocuments:
-    result: SplitDocuments = {name: [] for name in SPLITS}
-    for document in documents:
-        if document.split not in result:
-            hint = "name files per split, or set `splits`"
-            raise DataFormatError(
-                "document {} has no split",
-                hint=hint,
-                file=document.origin or None,
-                value=document.id,
-            )
-        result[document.split].append(document)
-    return result
-
-
 def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments:
-    result = _official(documents)
-    size = splits.validation_from_train_tail
-    units = _units(result["train"], splits.by)
+    result = _official(documents, "official")
+    size, unit_of = splits.validation_from_train_tail, _unit(splits.by)
+    units = list(dict.fromkeys(map(unit_of, result["train"])))
     if result["validation"] or size >= len(units):
         message = (
             f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s "
             f"({len(result['validation'])} documents are in a validation file)"
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
-    held_out = {d.id for name in list(units)[-size:] for d in units[name]}
-    train = result["train"]
-    result["train"] = [d for d in train if d.id not in held_out]
-    result["validation"] = [d for d in train if d.id in held_out]
+    tail = set(units[-size:])
+    train, result["train"] = result["train"], []
+    for document in train:
+        split = "validation" if unit_of(document) in tail else "train"
+        result[split].append(document)
     return result
 
 
-def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> SplitDocuments:
-    path = ids_path(splits, folder or Path())
+def _of_fold(documents: Sequence[Document], splits: SplitFoldFiles) -> SplitDocuments:
+    """The splits of one of several numbered sets of files."""
+    if splits.validation_from_train_tail is None:
+        return _official(documents, splits)
+    tail = splits.validation_from_train_tail
+    return _carved(documents, SplitCarve(validation_from_train_tail=tail))
+
+
+_RULES: dict[type, Callable[[Sequence[Document], Any], SplitDocuments]] = {
+    SplitApart: _apart,
+    SplitCarve: _carved,
+    SplitFoldFiles: _of_fold,
+    SplitRatios: _by_ratios,
+    SplitShuffled: _shuffled,
+}
+"""What each form of `splits` does; the word `official` has none."""
+
+
+def _by_ids(documents: Sequence[Document], path: Path) -> SplitDocuments:
     split_of = _read_ids(path)
-    result: SplitDocuments = {name: [] for name in SPLITS}
+    result = _no_documents()
     seen: set[str] = set()
     for document in documents:
         if document.group not in split_of:
-            message = f"{{}} is in no split of {path.name}"
-            hint = "the split was made for other data"
             raise DataFormatError(
-                message, hint=hint, file=document.origin or None, value=document.group
+                f"{{}} is in no split of {path.name}",
+                hint="the split was made for other data",
+                file=document.origin or None,
+                value=document.group,
             )
         seen.add(document.group)
         result[split_of[document.group]].append(document)
-    missing = sorted(set(split_of) - seen)
+    missing = sorted(split_of.keys() - seen)
     if missing:
         message = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
         hint = "complete the data; a part of it would be another test set"
@@ -241,14 +273,15 @@ def ids_path(splits: SplitIds, folder: Path) -> Path:
 def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
+    schema = TypeAdapter(dict[Literal["train", "validation", "test"], list[str]])
     try:
-        content = TypeAdapter(
-            dict[Literal["train", "validation", "test"], list[str]]
-        ).validate_json(read_regular(path, MOST_IDS_BYTES, SpecError))
+        content = schema.validate_json(read_regular(path, MOST_IDS_BYTES, SpecError))
     except ValidationError as error:
         message = f"holds no ids by split: {error.errors()[0]['msg']}"
         raise SpecError(message, hint=hint, file=path) from None
-    split_of = {name: str(split) for split, ids in content.items() for name in ids}
+    split_of: dict[str, str] = {}
+    for split, ids in content.items():
+        split_of.update(dict.fromkeys(ids, split))
     if len(split_of) < sum(map(len, content.values())):
         raise SpecError("an id occurs twice", hint=hint, file=path)
     return split_of

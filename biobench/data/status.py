@@ -59,24 +59,24 @@ class Status:
 def status(task: LoadedTask, data_dir: DataRoot) -> Status:
     """The state of the task's data; reads no file, raises nothing for missing data."""
     folder, access = data_folder(data_dir), task.spec.access
-    locations = (locate(source, folder) for source in task.spec.all_sources)
-    ready = next((location for location in locations if location.complete), None)
-    if ready is None:
-        source = preferred(task)
-        return Status(
-            task.id,
-            "missing" if access == "open" else "agreement",
-            access,
-            source.id,
-            str(folder / source.folder),
-            fetch=addresses(source) if can_fetch(task, source) else [],
-            steps=steps(task, source, folder),
-        )
-    result = Status(task.id, "generated", access, ready.source.id)
-    if not ready.source.generated:
-        paths = files_of(ready)
-        result.state, result.folder, result.files = "ready", str(ready.folder), len(paths)
+    for source in task.spec.all_sources:
+        location = locate(source, folder)
+        if not location.complete:
+            continue
+        if source.generated:
+            return Status(task.id, "generated", access, source.id)
+        paths = files_of(location)
+        result = Status(task.id, "ready", access, source.id, str(location.folder), len(paths))
         result.bytes = sum(path.stat().st_size for path in paths)
+        return result
+    source = preferred(task)
+    place = str(folder / source.folder)
+    result = Status(task.id, "agreement", access, source.id, place)
+    result.steps = steps(task, source, folder)
+    if access == "open":
+        result.state = "missing"
+    if can_fetch(task, source):
+        result.fetch = addresses(source)
     return result
 
 
@@ -87,8 +87,8 @@ def files_of(location: LocatedFiles) -> list[Path]:
     listed: set[Path] = set()
     for paths in (*location.files.values(), *location.original.values()):
         listed.update(paths)
-    for path in [path for path in listed if path.suffix == ".txt"]:
+    for path in list(listed):
         annotation = path.with_suffix(".ann")
-        if annotation.is_file():
+        if path.suffix == ".txt" and annotation.is_file():
             listed.add(annotation)
     return sorted(listed)

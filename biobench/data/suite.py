@@ -4,8 +4,8 @@ tag or pattern.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from biobench.data.catalog import (
@@ -16,6 +16,7 @@ from biobench.data.catalog import (
     spec_paths,
     tasks_folder,
 )
+from biobench.data.locate import is_pattern
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.schema.strict import load_yaml_model, suggest
@@ -27,6 +28,13 @@ FOLDER = Path(__file__).parent / "suites"
 def suite_names() -> list[str]:
     """What `--suite` takes besides a YAML file."""
     return [*SUITES, "all", *sorted(path.stem for path in FOLDER.glob("*.yaml"))]
+
+
+def suite_hint(name: str, names: Collection[str]) -> str:
+    """What to say of a name that is no suite: the nearest of the names, and all of them."""
+    known = f"known: {', '.join(sorted(names))}"
+    nearest = suggest(name, sorted(names), otherwise=known)
+    return known if nearest == known else f"{nearest} {known}"
 
 
 def load_suite(name: str) -> SuiteSpec | None:
@@ -41,7 +49,7 @@ def load_suite(name: str) -> SuiteSpec | None:
     if path.suffix not in (".yaml", ".yml"):
         path = FOLDER / f"{name}.yaml"
         if name not in suite_names():
-            raise UsageError(f"unknown suite '{name}'", hint=suggest(name, suite_names()))
+            raise UsageError(f"unknown suite '{name}'", hint=suite_hint(name, suite_names()))
     return load_yaml_model(path, SuiteSpec)
 
 
@@ -57,15 +65,14 @@ def suite_tasks(name: str) -> list[LoadedTask]:
     `load_suite`.
     """
     spec = load_suite(name)
-    if spec is None:
-        folders = SUITES if name == "all" else (name,)
-        tasks = [
-            load_task(path)
-            for folder in folders
-            for path in sorted((tasks_folder() / folder).glob("*.yaml"))
-        ]
-        return [task for task in tasks if task.spec.variant_of is None]
-    return [load_task(task) for member in spec.tasks if (task := task_of(member, name)) is not None]
+    paths: list[str | Path] = []
+    if spec is not None:
+        members = [task_of(member, name) for member in spec.tasks]
+        return [load_task(task) for task in members if task is not None]
+    for folder in SUITES:
+        if name in (folder, "all"):
+            paths += sorted((tasks_folder() / folder).glob("*.yaml"))
+    return [task for task in map(load_task, paths) if task.spec.variant_of is None]
 
 
 def skipped(name: str) -> list[str]:
@@ -83,20 +90,20 @@ def matching(names: Iterable[str | Path]) -> list[str]:
     Raises UsageError for a pattern that matches nothing.
     """
     task_ids: list[str] = []
-    for given in map(str, names):
-        if Path(given).is_file():
-            task_ids.append(given)
-            continue
-        for name in filter(None, given.split(",")):
-            task_ids += _matching(name)
+    for text in map(str, names):
+        if Path(text).is_file():
+            task_ids.append(text)
+        else:
+            for name in filter(None, text.split(",")):
+                task_ids += _matching(name)
     return list(dict.fromkeys(task_ids))
 
 
 def _matching(name: str) -> list[str]:
     """The name itself, or the ids that it matches as a pattern. Raises UsageError for none."""
-    if not any(sign in name for sign in "*?["):
+    if not is_pattern(name):
         return [name]
-    matches = trained([load_task(id) for id in spec_paths() if fnmatchcase(id, name)])
+    matches = trained(list(map(load_task, fnmatch.filter(spec_paths(), name))))
     if not matches:
         hint = "see `biobench tasks list`; put the pattern in quotes"
         raise UsageError(f"no task matches '{name}'", hint=hint)

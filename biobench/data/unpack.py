@@ -182,11 +182,8 @@ class _PlainInfo(tarfile.TarInfo):
 
 
 def _tar(archive: Path | IO[bytes]) -> Iterator[_Member]:
-    with (
-        tarfile.open(archive, "r:*", tarinfo=_PlainInfo)
-        if isinstance(archive, Path)
-        else tarfile.open(fileobj=archive, tarinfo=_PlainInfo)
-    ) as opened:
+    name, stream = (archive, None) if isinstance(archive, Path) else (None, archive)
+    with tarfile.open(name, "r:*", fileobj=stream, tarinfo=_PlainInfo) as opened:
         while (info := opened.next()) is not None:
             # else the headers of all members stay in memory
             opened.members.clear()  # type: ignore[attr-defined]

@@ -193,5 +193,5 @@ def remark(group: RunGroup) -> list[str]:
         return [f"{name}: validation and test documents were excluded from {corpus}{base}"]
     return [
         f"{name}: {corpus} has not been compared with the test documents "
-        f"(`biobench data overlap`){base}"
+        f"(`biobench analyze overlap`){base}"
     ]

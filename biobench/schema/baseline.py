@@ -18,6 +18,8 @@ anew.
 """
 
 
+UNITS = 8
+"""Groups (or documents) that a test of the gate needs: fewer have too few orders for a small p."""
 LENGTH, ORDER = "length only", "id order"
 """Policies by what is not in the words: the length of a text, and the ids and order of the
 documents. The second is no baseline of an encoder, which sees neither: reports leave it out.

@@ -39,8 +39,8 @@ def known(tmp_path: Path) -> Path:
     ("option", "value", "hint"),
     [
         ("--task", "gda", "did you mean 'gad'?"),
-        ("--suite", "frr", "did you mean 'fr'?"),
-        ("--suite", "de", "known: en, fr, needle"),
+        ("--suite", "frr", "did you mean 'fr'? known: blurb, drbenchmark, en, fr, needle"),
+        ("--suite", "de", "known: blurb, drbenchmark, en, fr, needle"),
         ("--source", "runs", "did you mean 'run'?"),
         ("--model", "own-encodr", "did you mean 'own-encoder'?"),
     ],

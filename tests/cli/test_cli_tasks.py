@@ -172,7 +172,7 @@ def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path
     made.write_text(spec[: spec.index("counts:")])
     said = biobench("data verify ours.yaml --data-dir corpora")
     assert said.status == 0, "a text that occurs twice is a finding"
-    assert "! duplicates.test-train: 1 test texts that occur verbatim in train" in said.out
+    assert "! duplicates.test-train: 1 test text that occurs verbatim in train" in said.out
     (line,) = re.findall(r"declare it in the spec: (findings: \{.+\})", said.out)
     assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
     made.write_text(made.read_text() + line + "\n")

@@ -25,6 +25,7 @@ from biobench.runs.plan import RunRequest, make_plan
 from biobench.schema.document import Document, Remark, Span
 from biobench.schema.task import SPLITS
 from biobench.store import run_key
+from tests.helpers.drafts import in_splits, write
 from tests.helpers.tiny import make_tiny_encoder
 
 
@@ -67,21 +68,16 @@ def test_the_hash_is_the_protocol_and_nothing_else():
 
 
 def test_the_second_source_is_used_when_the_first_is_not_there(tmp_path):
-    folder = tmp_path / "gad_blurb"
-    folder.mkdir()
-    for name in ("train", "dev", "test"):
-        (folder / f"{name}.tsv").write_text(f"index\tsentence\tlabel\n0\t{name} of @GENE$\t1\n")
+    in_splits(tmp_path / "gad_blurb", "{}.tsv", "index\tsentence\tlabel\n0\t@ of GENE$\t1\n")
     assert load_data(load_task("gad"), tmp_path).source == "blurb"
+
+
+IOB = {"folder": "iob", "labels": "[Disease, Symptom]", "reader": "{format: iob}"}
 
 
 def test_validation_compares_counts(make_task, fixtures):
     more = "counts:\n  train: {documents: 2, mentions: 3, Disease: 3}\n  test: {documents: 3}"
-    task = make_task(
-        folder="iob",
-        labels="[Disease, Symptom]",
-        reader="{format: iob}",
-        more=more,
-    )
+    task = make_task(**IOB, more=more)
     found = validate(task, fixtures)
     assert found.state == "ready"
     counts = {"documents": 2, "groups": 2, "tokens": 8, "mentions": 3, "Disease": 3}
@@ -92,14 +88,13 @@ def test_validation_compares_counts(make_task, fixtures):
 
 def test_a_source_with_counts_of_its_own(make_task, fixtures):
     files = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
-    shared = {"folder": "iob", "labels": "[Disease, Symptom]", "reader": "{format: iob}"}
     more = "counts: {train: {documents: 99}}"
     counts = "{train: {documents: 2}, test: {documents: 5}}"
-    own = make_task(files=f"{files}\n  counts: {counts}", more=more, **shared)
+    own = make_task(files=f"{files}\n  counts: {counts}", more=more, **IOB)
     assert validate(own, fixtures).problems == [
         "counts.test.documents: the spec says 5, source 'local' has 2"
     ]
-    none = make_task(files=f"{files}\n  counts: {{}}", more=more, **shared)
+    none = make_task(files=f"{files}\n  counts: {{}}", more=more, **IOB)
     assert validate(none, fixtures).problems == []
     assert task_hash(own, "local") == task_hash(none, "local")
 
@@ -113,6 +108,12 @@ def test_describe_with_and_without_data(fixtures):
     surface, label = shown["samples"][0]["mentions"][0]
     assert surface in shown["samples"][0]["text"]
     assert label in shown["labels"]
+    assert shown["samples_withheld"] == ""
+    agreed = describe(
+        load_task("demo_ner", ["access=agreement", "obtain={needs: a, pages: [], steps: []}"])
+    )
+    assert (agreed["samples"], agreed["data"]["state"]) == ([], "ready")
+    assert agreed["samples_withheld"].startswith("the data is under an agreement")
     missing = describe(load_task("hoc"), fixtures)
     assert missing["data"]["state"] == "missing"
     assert missing["licence"] == "GPL-3.0"
@@ -153,19 +154,17 @@ def test_patterns_and_filters_pick_tasks():
 def test_a_wrong_suite_is_named(tmp_path):
     with pytest.raises(UsageError, match="unknown suite 'blurp'") as caught:
         suite_tasks("blurp")
-    assert caught.value.hint == "did you mean 'blurb'?"
-    path = tmp_path / "mine.yaml"
-    path.write_text("id: mine\ntasks: [gad, gad]\n", encoding="utf-8")
-    with pytest.raises(SpecError, match="task 'gad' occurs twice"):
-        load_suite(str(path))
-    path.write_text("id: mine\ntasks: gad\n", encoding="utf-8")
-    with pytest.raises(
-        SpecError, match=r"mine\.yaml:2: tasks: input should be a valid list, got 'gad'"
-    ):
-        load_suite(str(path))
-    path.write_text("id: mine\ntasks: [{name: x}]\n", encoding="utf-8")
-    with pytest.raises(SpecError, match="'x' needs either a task or a reason"):
-        load_suite(str(path))
+    known = "known: all, blurb, drbenchmark, en, fr, needle"
+    assert caught.value.hint == f"did you mean 'blurb'? {known}"
+    problems = {
+        "[gad, gad]": "task 'gad' occurs twice",
+        "gad": r"mine\.yaml:2: tasks: input should be a valid list, got 'gad'",
+        "[{name: x}]": "'x' needs either a task or a reason",
+    }
+    for tasks, problem in problems.items():
+        path = write(tmp_path / "mine.yaml", f"id: mine\ntasks: {tasks}\n")
+        with pytest.raises(SpecError, match=problem):
+            load_suite(str(path))
 
 
 def test_a_suite_of_ones_own_runs_and_is_reported_with_its_own_mean(tmp_path):
@@ -295,7 +294,7 @@ def test_the_data_s_hash_holds_each_part_of_a_document():
 def test_the_data_s_hash_covers_all_splits_and_the_gold_is_that_of_test():
     data = load_data(load_task("demo_topic"), None, limit=8)
     whole = load_data(load_task("demo_topic"), None)
-    every = [d for name in ("train", "validation", "test") for d in whole.documents[name]]
+    every = [*whole.train, *whole.validation, *whole.test]
     assert data.hash == whole.hash == documents_hash(every, "generated")
     assert set(data.gold_labels) == {label for d in whole.test for label in d.labels}
 

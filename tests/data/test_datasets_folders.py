@@ -13,12 +13,12 @@ import datasets
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
-from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
 from biobench.data.verify import verify
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from tests.helpers.drafts import drafted
 
 SPLITS = ("train", "validation", "test")
 TOPICS = ClassLabel(names=["urgent", "routine", "other"])
@@ -89,9 +89,7 @@ def test_the_features_say_type_and_labels(shape: str, written: str, tmp_path: Pa
         folder.mkdir()
         for split, rows in parts.items():
             rows.to_parquet(folder / f"{split}.parquet")
-    spec = tmp_path / "made.yaml"
-    spec.write_text(scaffold(folder, "made").text, encoding="utf-8")
-    task = load_task(spec)
+    task = drafted(folder)
     test = load_data(task, tmp_path).test
     kind, right = RIGHT[shape]
     assert task.spec.type == kind

@@ -8,22 +8,38 @@ import io
 import os
 import tarfile
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from biobench.data.catalog import load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.download import download
 from biobench.data.fetch import fetch
 from biobench.data.load import load_data
 from biobench.data.status import status
 from biobench.data.unpack import unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from tests.helpers.fetch_make import GOOD, left_behind, parts, refused, tarred, zipped
+from tests.helpers.fetch_make import GOOD, Server, left_behind, parts, refused, tarred, zipped
+
+NAMES = ("train", "devel", "test")
+FILES = {f"{name}.tsv": GOOD.encode() for name in NAMES}
+Make = Callable[..., LoadedTask]
+
+
+@pytest.fixture
+def packed(server: Server, task_at: Make) -> Make:
+    """A task whose source is this archive, of which its name says the kind."""
+
+    def make(name: str, archive: bytes, more: str = "") -> LoadedTask:
+        kind = name.split(".")[1]
+        return task_at(f'{{url: "{server.put(name, archive)}", unpack: {kind}{more}}}')
+
+    return make
 
 
 def test_plain_files_are_put_in_place_and_load(server, task_at, tmp_path):
-    urls = [server.put(f"x/{n}.tsv", GOOD.encode()) for n in ("train", "devel", "test")]
+    urls = [server.put(f"x/{name}", content) for name, content in FILES.items()]
     task = task_at("[" + ", ".join(f'{{url: "{u}"}}' for u in urls) + "]")
     data = tmp_path / "store"
     seen: list[tuple[str, int, int | None]] = []
@@ -41,15 +57,12 @@ def test_plain_files_are_put_in_place_and_load(server, task_at, tmp_path):
     assert not killed.exists()
 
 
-def test_a_zip_with_a_subfolder_and_resource_forks(server, task_at, tmp_path):
-    content = {f"top/in/{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
-    archive = zipped(
-        content
-        | {"__MACOSX/top/in/._train.tsv": b"x", "top/in/._test.tsv": b"x", "top/other.txt": b"x"}
-    )
+def test_a_zip_with_a_subfolder_and_resource_forks(packed, tmp_path):
+    content = {f"top/in/{name}": text for name, text in FILES.items()}
+    beside = ("__MACOSX/top/in/._train.tsv", "top/in/._test.tsv", "top/other.txt")
+    archive = zipped(content | dict.fromkeys(beside, b"x"))
     sha = hashlib.sha256(archive).hexdigest()
-    url = server.put("c.zip", archive)
-    task = task_at(f'{{url: "{url}", sha256: {sha}, unpack: zip, subfolder: top/in}}')
+    task = packed("c.zip", archive, f", sha256: {sha}, subfolder: top/in")
     data = tmp_path / "store"
     fetch(task, data)
     assert left_behind(data) == ["corpus/devel.tsv", "corpus/test.tsv", "corpus/train.tsv"]
@@ -117,28 +130,17 @@ def test_a_busy_server_is_asked_three_times_and_a_closed_one_once(server, waits,
     assert len(server.seen) == 1
 
 
-def test_wrong_hash_missing_file_and_missing_member(server, task_at, tmp_path):
-    data = tmp_path / "store"
-    archive = zipped({"train.tsv": GOOD.encode()})
-    url = server.put("c.zip", archive)
-    task = task_at(f'{{url: "{url}", sha256: "{"0" * 64}", unpack: zip}}')
-    refused(task, data, "the SHA-256 is", DataUnavailableError)
-    refused(task_at(f'{{url: "{url}x", unpack: zip}}'), data, "404", DataUnavailableError)
-    refused(
-        task_at(f'{{url: "{url}", unpack: zip, subfolder: other}}'),
-        data,
-        "'other' is not in the archive",
-        DataFormatError,
-    )
-    empty = server.put("e.zip", zipped({}))
-    refused(
-        task_at(f'{{url: "{empty}", unpack: zip}}'),
-        data,
-        "the archive holds no file",
-        DataFormatError,
-    )
+def test_wrong_hash_missing_file_and_missing_member(packed, task_at, server, tmp_path):
+    data, archive = tmp_path / "store", zipped({"train.tsv": GOOD.encode()})
+    wrong_hash = packed("c.zip", archive, f', sha256: "{"0" * 64}"')
+    refused(wrong_hash, data, "the SHA-256 is", DataUnavailableError)
+    gone = task_at(f'{{url: "{server.put("c.zip", archive)}x", unpack: zip}}')
+    refused(gone, data, "404", DataUnavailableError)
+    other = packed("c.zip", archive, ", subfolder: other")
+    refused(other, data, "'other' is not in the archive", DataFormatError)
+    refused(packed("e.zip", zipped({})), data, "the archive holds no file", DataFormatError)
     with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
-        fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
+        fetch(packed("c.zip", archive), data)
 
 
 @pytest.mark.parametrize("place", ["all.txt", "gone.txt"])
@@ -165,14 +167,10 @@ def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path):
     with pytest.raises(DataUnavailableError) as caught:
         fetch(load_task("deid"), tmp_path)
     assert caught.value.access == "agreement"
-    for word in (
-        "(1)",
-        "physionet.org",
-        "id.text, id.res",
-        str(tmp_path / "deid"),
-        "biobench tasks validate deid",
-    ):
-        assert word in caught.value.hint
+    words = ["(1)", "physionet.org", "id.text, id.res", "biobench tasks validate deid"]
+    assert [
+        word for word in (*words, str(tmp_path / "deid")) if word not in caught.value.hint
+    ] == []
     state = status(load_task("phenotype"), tmp_path)
     assert state.state == "agreement"
     assert any("CITI" in step for step in state.steps)
@@ -204,61 +202,52 @@ def test_an_unknown_source(tmp_path):
 def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(task_at, tmp_path, monkeypatch):
     import huggingface_hub
 
-    archive = zipped(
-        {"huge.png": os.urandom(1000)} | {f"splits/{n}.tsv": GOOD.encode() for n in NAMES}
-    )
+    files = {f"splits/{name}": content for name, content in FILES.items()}
+    archive = zipped({"huge.png": os.urandom(1000)} | files)
 
     def opened(self: object, path: str, mode: str) -> io.BytesIO:
         assert path == "datasets/org/name@main/data.zip"
         return io.BytesIO(archive)
 
     monkeypatch.setattr(huggingface_hub.HfFileSystem, "open", opened)
-    members = ", ".join(f"splits/{n}.tsv" for n in NAMES)
+    members = ", ".join(files)
     task = task_at(
         f"{{url: 'https://huggingface.co/datasets/org/name/resolve/main/data.zip', unpack: zip, "
         f"members: [{members}]}}",
         files="{train: splits/train.tsv, validation: splits/devel.tsv, test: splits/test.tsv}",
     )
     fetch(task, tmp_path / "store")
-    assert left_behind(tmp_path / "store") == [f"corpus/splits/{n}.tsv" for n in sorted(NAMES)]
-
-
-NAMES = ("train", "devel", "test")
+    assert left_behind(tmp_path / "store") == [f"corpus/{name}" for name in sorted(files)]
 
 
 @pytest.mark.parametrize(
     "name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"]
 )
 @pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_escaping_members_are_refused(name, kind, server, task_at, tmp_path):
-    good = {f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
-    if kind == "zip":
-        archive = zipped(good | {name: b"evil"})
-    else:
-        archive = tarred([(n, c, tarfile.REGTYPE) for n, c in (good | {name: b"evil"}).items()])
-    url = server.put(f"c.{kind}", archive)
-    task = task_at(f'{{url: "{url}", unpack: {kind}}}')
+def test_escaping_members_are_refused(name, kind, packed, tmp_path):
+    files = FILES | {name: b"evil"}
+    archive = zipped(files)
+    if kind == "tar":
+        archive = tarred([(n, content, tarfile.REGTYPE) for n, content in files.items()])
+    task = packed(f"c.{kind}", archive)
     refused(task, tmp_path / "a" / "store", "outside the folder", DataFormatError)
     assert not list(tmp_path.rglob("evil*"))
 
 
-def test_links_devices_and_encrypted_members_are_refused(server, task_at, tmp_path):
+def test_links_devices_and_encrypted_members_are_refused(packed, tmp_path):
     cases = {
         "zip": zipped({"train.tsv": b"x"}, {"devel.tsv": "/etc/passwd"}),
         "tar": tarred([("train.tsv", b"x", tarfile.REGTYPE), ("devel.tsv", None, tarfile.SYMTYPE)]),
         "tar.gz": tarred([("pipe", None, tarfile.FIFOTYPE)]),
     }
     for name, archive in cases.items():
-        url = server.put(f"c.{name}", archive)
-        task = task_at(f'{{url: "{url}", unpack: {name[:3]}}}')
+        task = packed(f"c.{name}", archive)
         refused(task, tmp_path / "store", "is a link", DataFormatError)
     locked = bytearray(zipped({"train.tsv": b"x"}))
     for marker, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         locked[locked.index(marker) + at] |= 1
-    url = server.put("locked.zip", bytes(locked))
-    refused(
-        task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store", "encrypted", DataFormatError
-    )
+    task = packed("locked.zip", bytes(locked))
+    refused(task, tmp_path / "store", "encrypted", DataFormatError)
 
 
 def test_bombs_are_refused(tmp_path):
@@ -313,21 +302,16 @@ def test_sparse_files_in_a_tar_are_refused(tmp_path, version):
         unpack(tmp_path / "a.tar", "tar", tmp_path / "out")
 
 
-def test_damaged_archives(server, task_at, tmp_path):
-    good = zipped({f"{n}.tsv": os.urandom(3000) for n in ("train", "devel", "test")})
+def test_damaged_archives(packed, tmp_path):
+    good = zipped({name: os.urandom(3000) for name in FILES})
     flipped = bytearray(good)
     flipped[2000] ^= 0xFF
     whole_tar = tarred([("train.tsv", os.urandom(50_000), tarfile.REGTYPE)])
-    for name, archive in (
-        ("half.zip", good[: len(good) // 2]),
-        ("flipped.zip", bytes(flipped)),
-        ("text.zip", b"<html>not found</html>"),
-        ("half.tar", whole_tar[: len(whole_tar) // 2]),
-    ):
-        url = server.put(name, archive)
-        refused(
-            task_at(f'{{url: "{url}", unpack: {name[-3:]}}}'),
-            tmp_path / "store",
-            "damaged",
-            DataFormatError,
-        )
+    archives = {
+        "half.zip": good[: len(good) // 2],
+        "flipped.zip": bytes(flipped),
+        "text.zip": b"<html>not found</html>",
+        "half.tar": whole_tar[: len(whole_tar) // 2],
+    }
+    for name, archive in archives.items():
+        refused(packed(name, archive), tmp_path / "store", "damaged", DataFormatError)

@@ -17,35 +17,22 @@ from biobench.data.scaffold import scaffold
 from biobench.data.verify import verify
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span
+from tests.helpers.drafts import brat, in_splits, rows, write
 from tests.helpers.reading import Parsed
 
 SPLITS = ("train", "validation", "test")
 
 
-def findings_of(path: Path, text: str) -> dict[str, Finding]:
-    """What `verify` finds with this spec."""
-    spec = path.parent / "made.yaml"
-    spec.write_text(text, encoding="utf-8")
-    return {finding.name: finding for finding in verify(load_task(spec), path.parent).findings}
-
-
-def drafted(folder: Path) -> dict[str, Finding]:
-    return findings_of(folder, scaffold(folder, "made").text)
-
-
-def write(folder: Path, contents: dict[str, str]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        (folder / name).write_text(content, encoding="utf-8")
-    return folder
+def findings_of(folder: Path, text: str = "") -> dict[str, Finding]:
+    """What `verify` finds with this spec, else with the draft."""
+    spec = write(folder.parent / "made.yaml", text or scaffold(folder, "made").text)
+    return {finding.name: finding for finding in verify(load_task(spec), folder.parent).findings}
 
 
 def test_mentions_that_decoding_drops_are_counted_with_their_cause(tmp_path):
     """The spec of a hand that took IOB1 for IOB2: 9 of 12 mentions are gone."""
     sentence = "gout\tI-X\nthen\tO\n\nflu\tB-X\nand\tO\nasthma\tI-X\nor\tO\nlupus\tI-X\n\n" * 3
-    folder = write(
-        tmp_path / "tags", {f"{name}.tsv": sentence for name in ("train", "dev", "test")}
-    )
+    folder = in_splits(tmp_path / "tags", "{}.tsv", sentence)
     text = scaffold(folder, "made").text.replace("scheme: IOB1", "scheme: IOB2")
     text = text[: text.index("counts:")]
     found = findings_of(folder, text)
@@ -62,22 +49,17 @@ def test_mentions_that_decoding_drops_are_counted_with_their_cause(tmp_path):
 
 
 def labels_found(train: str, test: str, tmp_path: Path) -> dict[str, Finding]:
-    def table(labels: str, name: str) -> str:
-        rows = (f"a {name} text {i}\t{label}\n" for i, label in enumerate(labels.split() * 4))
-        return "text\tlabel\n" + "".join(rows)
-
-    contents = {
-        f"{n}.tsv": table(x, n) for n, x in (("train", train), ("dev", train), ("test", test))
-    }
-    return drafted(write(tmp_path / "rows", contents))
+    for split, labels in (("train", train), ("dev", train), ("test", test)):
+        size = 4 * len(labels.split())
+        items = rows(size, text=f"a {split} text {{i}}", label=labels.split())
+        write(tmp_path / "rows" / f"{split}.tsv", items)
+    return findings_of(tmp_path / "rows")
 
 
 def test_labels_that_training_lacks_are_found(tmp_path):
     found = labels_found("a b", "a b only_test", tmp_path)
-    assert (found["unsupported.train"].number, found["unsupported.train"].examples) == (
-        1,
-        ["only_test"],
-    )
+    assert found["unsupported.train"].number == 1
+    assert found["unsupported.train"].examples == ["only_test"]
     assert "alike" not in found
     assert found["unsupported.train"].alarms, "no fact of the corpus that a draft declares"
 
@@ -200,12 +182,10 @@ def test_scripts_without_blanks_between_words_have_no_edges_inside_words():
 def test_edges_are_a_finding_before_any_run(tmp_path):
     """Blanks at the end of a mention, as annotators mark them with the mouse."""
     for split in ("train", "dev", "test"):
-        contents: dict[str, str] = {}
         for i in range(8):
             surface = "Gout " if i % 4 == 0 else "Gout"
-            contents[f"{i}.txt"] = f"Gout and pain of {split}{i}."
-            contents[f"{i}.ann"] = f"T1\tDisease 0 {len(surface)}\t{surface}\n"
-        write(tmp_path / "brat" / split, contents)
+            mention = f"T1\tDisease 0 {len(surface)}\t{surface}\n"
+            brat(tmp_path / "brat" / split, str(i), f"Gout and pain of {split}{i}.", mention)
     draft = scaffold(tmp_path / "brat", "made")
     (line,) = [line for line in draft.detected if "edges" in line]
     assert line.startswith("finding: edges: 6 of 24 mentions have edges that no model predicts")

@@ -11,58 +11,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
-from biobench.data.scaffold import Draft, scaffold
+from biobench.data.scaffold import scaffold
 from biobench.errors import DataFormatError, UsageError
+from tests.helpers.drafts import (
+    SPLITS,
+    Rows,
+    content_of,
+    drafted,
+    in_splits,
+    mentions_of,
+    rows,
+    write,
+    written,
+)
 
-Rows = list[dict[str, Any]]
-SPLITS = ("train", "dev", "test")
-
-
-def written(draft: Draft) -> LoadedTask:
-    """The drafted task, loaded."""
-    spec = draft.data_dir / "made.yaml"
-    spec.write_text(draft.text, encoding="utf-8")
-    return load_task(spec)
-
-
-def in_splits(folder: Path, name: str, content: str) -> Path:
-    """The content, with the split's name in place of @, as a file of each split."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for split in SPLITS:
-        path = folder / name.format(split)
-        path.write_text(content.replace("@", split), encoding="utf-8")
-    return folder
-
-
-def in_one(path: Path, content: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    return path
-
-
-def lines_of(rows: Rows) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def labelled(count: int = 30) -> Rows:
-    return [
-        {"text": f"Patient {i} has pain and a cough.", "label": "routine" if i % 3 else "urgent"}
-        for i in range(count)
-    ]
-
-
-def mentions_of(task: LoadedTask) -> list[str]:
-    """Surfaces with labels of the test split."""
-    data = load_data(task, task.folder)
-    return [f"{d.text[s.start : s.end]}/{s.label}" for d in data.test for s in d.spans]
-
+LABELLED = {"text": "Patient {i} has pain and a cough.", "label": ("urgent", "routine", "routine")}
 
 # Token files
 
 
 IOB1 = "gout\tI-X\nthen\tO\n\nflu\tB-X\nfever\tI-X\nand\tO\nasthma\tI-X\n\n"
+B_ONCE = "gout\tB-X\nthen\tO\nflu\tB-X\nof\tO\nasthma\tI-X\n\n"
+"""Most mentions begin with B-, one does not: lenient alone loses nothing."""
+ALL_OF_Y = "hay\tI-X\nflu\tB-X\nthen\tO\ngout\tI-Y\n\n"
+"""Strict IOB2 drops all of Y."""
 
 
 @pytest.mark.parametrize(
@@ -70,28 +43,15 @@ IOB1 = "gout\tI-X\nthen\tO\n\nflu\tB-X\nfever\tI-X\nand\tO\nasthma\tI-X\n\n"
     [
         (IOB1, "IOB1", "strict", ["gout/X", "flu fever/X", "asthma/X"]),
         ("gout\tB-X\nflu\tB-X\nfever\tI-X\n\n", "IOB2", "strict", ["gout/X", "flu fever/X"]),
-        # Most mentions begin with B-, one does not: lenient alone loses nothing.
-        (
-            "gout\tB-X\nthen\tO\nflu\tB-X\nof\tO\nasthma\tI-X\n\n",
-            "IOB2",
-            "lenient",
-            ["gout/X", "flu/X", "asthma/X"],
-        ),
-        (
-            "hay\tI-X\nflu\tB-X\nthen\tO\ngout\tI-Y\n\n",  # strict IOB2 drops all of Y
-            "IOB1",
-            "strict",
-            ["hay/X", "flu/X", "gout/Y"],
-        ),
+        (B_ONCE, "IOB2", "lenient", ["gout/X", "flu/X", "asthma/X"]),
+        (ALL_OF_Y, "IOB1", "strict", ["hay/X", "flu/X", "gout/Y"]),
         ("hay\tB-X\nfever\tE-X\nflu\tS-X\n\n", "IOBES", "strict", ["hay fever/X", "flu/X"]),
     ],
 )
 def test_the_scheme_is_the_one_that_loses_no_mention(content, scheme, decode, mentions, tmp_path):
     draft = scaffold(in_splits(tmp_path / "tags", "{}.tsv", content), "made")
-    task = written(draft)
-    options = task.options["local"]
-    assert (options.scheme, options.decode) == (scheme, decode)
-    assert mentions_of(task) == mentions
+    assert f"scheme: {scheme}, decode: {decode}" in draft.text
+    assert mentions_of(written(draft)) == mentions
     assert f"mentions: {3 * len(mentions)} kept, 0 dropped" in draft.detected
     assert any("mentions begin with I-" in line for line in draft.detected)
 
@@ -111,18 +71,16 @@ def test_the_scheme_is_the_one_that_loses_no_mention(content, scheme, decode, me
     ],
 )
 def test_tags_of_any_spelling_are_tags(tags, mentions, tmp_path):
-    words = ["hay", "fever", "or", "flu", "or", "not", "or", "none"]
     outside = tags.split()[2]
-    rows = zip(words, [*tags.split(), *[outside] * 4], strict=True)
-    content = "".join(f"{word}\t{tag}\n" for word, tag in rows) + "\n"
-    task = written(scaffold(in_splits(tmp_path / "tags", "{}.tsv", content), "made"))
-    assert task.spec.type == "token_ner"
-    assert mentions_of(task) == mentions
+    content = "hay\t{}\nfever\t{}\nor\t{}\nflu\t{}\n".format(*tags.split())
+    content += f"or\t{outside}\nnot\t{outside}\nor\t{outside}\nnone\t{outside}\n\n"
+    task = drafted(in_splits(tmp_path / "tags", "{}.tsv", content))
+    assert (task.spec.type, mentions_of(task)) == ("token_ner", mentions)
 
 
 def test_comment_lines_and_numbered_words_are_no_words(tmp_path):
     content = "# sent_id = @ 1\n1\tgout\tNOUN\tB-X\n2\t#\tSYM\tO\n\n"
-    task = written(scaffold(in_splits(tmp_path / "conllu", "{}.conllu", content), "made"))
+    task = drafted(in_splits(tmp_path / "conllu", "{}.conllu", content))
     assert [d.text for d in load_data(task, tmp_path).test] == ["gout #"]
 
 
@@ -133,79 +91,73 @@ def test_a_ragged_line_of_a_token_file_is_named(tmp_path):
 
 
 def test_lists_of_tags_of_any_scheme(tmp_path):
-    rows = [{"tokens": ["hay", "fever", "and", "flu"], "tags": ["I", "I", "O", "I"]}] * 3
-    folder = in_splits(tmp_path / "lists", "{}.json", json.dumps(rows))
-    draft = scaffold(folder, "made")
+    lists = [{"tokens": ["hay", "fever", "and", "flu"], "tags": ["I", "I", "O", "I"]}] * 3
+    draft = scaffold(in_splits(tmp_path / "lists", "{}.json", json.dumps(lists)), "made")
     assert "layout: list, tokens: tokens, tags: tags, scheme: IOB1" in draft.text
-    task = written(draft)
-    assert (task.spec.type, mentions_of(task)[:2]) == (
-        "token_ner",
-        ["hay fever/Entity", "flu/Entity"],
-    )
+    assert "type: token_ner" in draft.text
+    assert set(mentions_of(written(draft))) == {"hay fever/Entity", "flu/Entity"}
 
 
 # Delimited rows
 
 
-@pytest.mark.parametrize("header", [",text,label", "text,label,", '"",text,label'])
-def test_a_header_may_have_a_blank_cell(header, tmp_path):
-    blank_last = header.endswith(",")
-    rows = [
-        f'"Patient {i}, pain",{label},x{i}' if blank_last else f'{i},"Patient {i}, pain",{label}'
-        for i, label in enumerate(["routine", "urgent"] * 15)
-    ]
-    path = in_one(tmp_path / "all.csv", "\n".join([header, *rows]) + "\n")
-    draft = scaffold(path, "made")
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        (",text,label", '{i},"Patient {i}, pain",{label}'),
+        ('"",text,label', '{i},"Patient {i}, pain",{label}'),
+        ("text,label,", '"Patient {i}, pain",{label},x{i}'),
+    ],
+)
+def test_a_header_may_have_a_blank_cell(header, row, tmp_path):
+    cells = [row.format(i=i, label=("routine", "urgent")[i % 2]) for i in range(30)]
+    draft = scaffold(write(tmp_path / "all.csv", "\n".join([header, *cells])), "made")
     assert "labels: [routine, urgent]" in draft.text
     assert "documents: train 24, validation 3, test 3" in draft.detected
     assert any("(without a name)" in line for line in draft.detected)
 
 
 def test_a_header_with_a_name_twice_is_read_by_numbers(tmp_path):
-    rows = "".join(f"x{i}\tA long text {i}\t{'ab'[i % 2]}\n" for i in range(30))
-    draft = scaffold(in_one(tmp_path / "all.tsv", "note\tnote\tlabel\n" + rows), "made")
+    cells = content_of(".tsv", rows(30, a="x{i}", note="A long text {i}", label=("a", "b")))
+    content = cells.replace("a\tnote", "note\tnote", 1)
+    draft = scaffold(write(tmp_path / "twice" / "all.tsv", content), "made")
     assert "header: true, columns: {text: 1, label: 2}" in draft.text
     assert sum(c["documents"] for c in written(draft).spec.counts.values()) == 30
 
 
+SENTENCES = content_of(".tsv", rows(20, text="A sentence {i} of @", label=("0", "1")))
+"""With a header."""
+TURNED = content_of(".tsv", rows(20, label=("0", "1"), text="A sentence {i} of @"))
+
+
 def test_each_file_has_its_own_header(tmp_path):
-    rows = [(f"A sentence {i} of @", "01"[i % 2]) for i in range(20)]
-    plain = "".join(f"{text}\t{label}\n" for text, label in rows)
-    folder = in_splits(tmp_path / "gad", "{}.tsv", plain)
-    headed = "".join(f"{i}\t{text}\t{label}\n" for i, (text, label) in enumerate(rows))
-    (folder / "test.tsv").write_text("index\tsentence\tlabel\n" + headed, encoding="utf-8")
-    task = written(scaffold(folder, "made"))
-    data = load_data(task, tmp_path)
+    folder = in_splits(tmp_path / "gad", "{}.tsv", SENTENCES.partition("\n")[2])
+    headed = rows(20, index="{i}", sentence="A sentence {i} of @", label=("0", "1"))
+    write(folder / "test.tsv", headed)
+    data = load_data(drafted(folder), tmp_path)
     assert (data.train[0].text, data.train[0].labels) == ("A sentence 0 of train", ("0",))
     assert (data.test[1].text, data.test[1].labels) == ("A sentence 1 of @", ("1",))
     # Other names, and another order.
-    named = "".join(f"{label}\t{text}\n" for text, label in rows)
-    for split, header in (("train", "class\ttext"), ("dev", "class\ttext"), ("test", "gold\tnote")):
-        (folder / f"{split}.tsv").write_text(f"{header}\n{named}", encoding="utf-8")
-    task = written(scaffold(folder, "made"))
-    assert load_data(task, tmp_path).test[1].labels == ("1",)
-    assert "split_layout: {test: {header: true, columns: {text: note, label: gold}}}" in str(
-        (tmp_path / "made.yaml").read_text(encoding="utf-8")
-    )
+    in_splits(folder, "{}.tsv", TURNED.replace("label\ttext", "class\ttext"))
+    write(folder / "test.tsv", TURNED.replace("label\ttext", "gold\tnote"))
+    draft = scaffold(folder, "made")
+    assert load_data(written(draft), tmp_path).test[1].labels == ("1",)
+    layout = "split_layout: {test: {header: true, columns: {text: note, label: gold}}}"
+    assert layout in draft.text
 
 
-@pytest.mark.parametrize(("sign", "ending"), [("\t", "tsv"), (",", "csv")])
-def test_a_quote_that_swallows_rows_is_a_plain_sign(sign, ending, tmp_path):
-    texts = [f"Note {i} on pain." for i in range(20)]
-    texts[3], texts[6] = '"Chest pain since Monday', 'he said it is fine"'
-    rows = [f"{i}{sign}{text}{sign}{'ab'[i % 2]}" for i, text in enumerate(texts)]
-    path = in_one(
-        tmp_path / f"all.{ending}", "\n".join([sign.join(["id", "text", "label"]), *rows])
-    )
-    draft = scaffold(path, "made")
+@pytest.mark.parametrize("ending", ["tsv", "csv"])
+def test_a_quote_that_swallows_rows_is_a_plain_sign(ending, tmp_path):
+    notes = rows(20, id="{i}", text="Note {i} on pain.", label=("a", "b"))
+    notes[3]["text"], notes[6]["text"] = '"Chest pain since Monday', 'he said it is fine"'
+    draft = scaffold(write(tmp_path / f"all.{ending}", notes), "made")
     assert "quoting: none" in draft.text
     assert "documents: train 16, validation 2, test 2" in draft.detected
 
 
 def test_a_quoted_text_of_several_lines_is_a_finding(tmp_path):
-    rows = [f'"Note {i}, on pain.\nNext line",{"ab"[i % 2]}' for i in range(20)]
-    path = in_one(tmp_path / "all.csv", "\n".join(["text,label", *rows]) + "\n")
-    draft = scaffold(path, "made")
+    notes = rows(20, text='"Note {i}, on pain.\nNext line"', label=("a", "b"))
+    draft = scaffold(write(tmp_path / "all.csv", notes), "made")
     assert "quoting" not in draft.text
     (line,) = [line for line in draft.detected if "quotes" in line]
     assert line.startswith("finding: quotes: 20 rows whose quoted field goes on over several lines")
@@ -215,16 +167,16 @@ def test_a_quoted_text_of_several_lines_is_a_finding(tmp_path):
 # JSON and parquet
 
 
-@pytest.mark.parametrize("name", ["{}.json", "{}.txt", "{}.data"])
+@pytest.mark.parametrize("name", ["all.json", "all.txt", "all.data"])
 def test_json_is_known_by_its_content(name, tmp_path):
+    items = rows(30, **LABELLED)
     contents = {
-        "lines": lines_of(labelled()),
-        "list": json.dumps(labelled(), indent=1),
-        "keyed": json.dumps({f"p{i}": row for i, row in enumerate(labelled())}),
+        "lines": content_of(".jsonl", items),
+        "list": json.dumps(items, indent=1),
+        "keyed": json.dumps({f"p{i}": row for i, row in enumerate(items)}),
     }
     for layout, content in contents.items():
-        file = in_one(tmp_path / layout / name.format("all"), content)
-        task = written(scaffold(file, "made"))
+        task = drafted(write(tmp_path / layout / name, content))
         assert (task.options["local"].layout, task.spec.labels) == (layout, ["routine", "urgent"])
 
 
@@ -238,9 +190,9 @@ def test_json_is_known_by_its_content(name, tmp_path):
     ],
 )
 def test_mentions_of_annotation_tools(mention, tmp_path):
-    rows = [{"text": f"Aspirin {i} for gout.", "entities": [mention]} for i in range(12)]
-    rows[3]["entities"] = []
-    task = written(scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made"))
+    items = rows(12, text="Aspirin {i} for gout.", entities=[[mention]])
+    items[3]["entities"] = []
+    task = drafted(write(tmp_path / "tool" / "all.jsonl", items))
     assert (task.spec.type, task.spec.labels) == ("span_ner", ["Drug"])
     assert set(mentions_of(task)) == {"Aspirin/Drug"}
 
@@ -253,15 +205,15 @@ WRITTEN_LISTS = ("['a', 'b']", "[1 0 0]", '{"a": 1}')
     "label", [*MULTI_HOT, {"choices": ["a"]}, [["a", "b"]], 0.5, *WRITTEN_LISTS]
 )
 def test_what_is_no_label_is_refused(label, tmp_path):
-    rows = labelled()
-    rows[4]["label"] = label
+    items = rows(30, **LABELLED)
+    items[4]["label"] = label
     with pytest.raises(DataFormatError, match=r"all\.jsonl:5: is no label \(column 'label'\)"):
-        scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made")
+        scaffold(write(tmp_path / "all.jsonl", items), "made")
 
 
 def test_a_word_in_brackets_is_a_label(tmp_path):
-    rows = [row | {"label": f"[{row['label']}]"} for row in labelled()]
-    task = written(scaffold(in_one(tmp_path / "all.jsonl", lines_of(rows)), "made"))
+    items = rows(30, text="Patient {i} has pain.", label=("[urgent]", "[routine]"))
+    task = drafted(write(tmp_path / "brackets" / "all.jsonl", items))
     assert task.spec.labels == ["[routine]", "[urgent]"]
 
 
@@ -271,102 +223,89 @@ def test_a_word_in_brackets_is_a_label(tmp_path):
 )
 def test_tokens_and_mentions_by_their_ids(row, tmp_path):
     content = json.dumps({f"note-{i}": row for i in range(12)})
-    task = written(scaffold(in_one(tmp_path / "keyed" / "all.json", content), "made"))
+    task = drafted(write(tmp_path / "keyed" / "all.json", content))
     assert set(mentions_of(task)) == {"flu/X"}
     assert {d.id.partition("-")[0] for d in load_data(task, tmp_path).train} == {"note"}
 
 
-def table_of(rows: Rows, column: str, names: list[str], *, listed: bool) -> pa.Table:
-    """A table of the hub whose integers have names."""
-    feature: dict[str, Any] = {"names": names, "_type": "ClassLabel"}
-    feature = {"feature": feature, "_type": "Sequence"} if listed else feature
+def write_table(path: Path, items: Rows, column: str, feature: dict[str, Any]) -> None:
+    """A table of the hub, one column of which has names for its integers."""
     info = json.dumps({"info": {"features": {column: feature}}}).encode()
-    return pa.Table.from_pylist(rows).replace_schema_metadata({b"huggingface": info})
+    table = pa.Table.from_pylist(items).replace_schema_metadata({b"huggingface": info})
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(table, path)
 
 
 def test_each_table_names_its_classes_itself(tmp_path):
-    (tmp_path / "labels").mkdir()
-    (tmp_path / "tags").mkdir()
-    for split in SPLITS:
-        names = ["benign", "malignant"] if split != "test" else ["malignant", "benign"]
-        rows: Rows = [{"text": f"a note {split} {i}", "label": i % 2} for i in range(20)]
-        table = table_of(rows, "label", names, listed=False)
-        pq.write_table(table, tmp_path / "labels" / f"{split}.parquet")
-        tags = ["O", "B-X"] if split != "test" else ["B-X", "O"]
-        rows = [{"tokens": ["gout", "now"], "tags": [1, 0]}] * 4
-        table = table_of(rows, "tags", tags, listed=True)
-        pq.write_table(table, tmp_path / "tags" / f"{split}.parquet")
+    classes, tags = ["benign", "malignant"], ["O", "B-X"]
+    for split in ("train", "dev", "test"):
+        if split == "test":
+            classes, tags = classes[::-1], tags[::-1]
+        items = rows(20, text=f"a note {split} {{i}}", label=(0, 1))
+        feature: dict[str, Any] = {"names": classes, "_type": "ClassLabel"}
+        write_table(tmp_path / "labels" / f"{split}.parquet", items, "label", feature)
+        items = rows(4, tokens=[["gout", "now"]], tags=[[1, 0]])
+        feature = {"feature": {"names": tags, "_type": "ClassLabel"}, "_type": "Sequence"}
+        write_table(tmp_path / "tags" / f"{split}.parquet", items, "tags", feature)
     draft = scaffold(tmp_path / "labels", "made")
     assert any("number their classes differently" in line for line in draft.detected)
     test = load_data(written(draft), tmp_path).test
     assert [d.labels[0] for d in test[:2]] == ["malignant", "benign"]
-    assert set(mentions_of(written(scaffold(tmp_path / "tags", "made")))) == {"now/X"}
+    assert set(mentions_of(drafted(tmp_path / "tags"))) == {"now/X"}
 
 
 # Whole corpora
 
 
 def test_questions_with_options(tmp_path):
-    rows = [
-        {
-            "id": f"q{i}",
-            "question": f"Which of {i}?",
-            "answers": {"a": "x", "b": "y"},
-            "right": ["a"],
-        }
-        for i in range(6)
-    ]
-    folder = in_splits(tmp_path / "exam", "{}.json", json.dumps(rows).replace("q", "@q"))
+    items = rows(6, question="Which of {i}?", answers=[{"a": "x", "b": "y"}], right=[["a"]])
     for split in SPLITS:
-        file = folder / f"{split}.json"
-        file.write_text(file.read_text().replace(f"{split}q", "q"), encoding="utf-8")
-    task = written(scaffold(folder, "made"))
+        exam = [{"id": f"{split}{i}", **item} for i, item in enumerate(items)]
+        write(tmp_path / "exam" / f"{split}.json", json.dumps(exam))
+    task = drafted(tmp_path / "exam")
     assert (task.spec.type, task.spec.labels) == ("multiple_choice", ["a", "b"])
     assert task.spec.metric.primary == "exact_match"
 
 
 def test_pubtator_files_by_their_names(tmp_path):
     block = "1@|t|Gout\n1@|a|It hurts.\n1@\t0\t4\tGout\tD\tD1\n\n"
-    folder = tmp_path / "cdr"
-    folder.mkdir()
-    for split, name in zip(SPLITS, ("Training", "Development", "Test"), strict=True):
-        path = folder / f"CDR_{name}Set.PubTator.txt"
-        path.write_text(block.replace("@", split), encoding="utf-8")
-    (folder / "README.txt").write_text("Read me.", encoding="utf-8")
-    task = written(scaffold(folder, "made"))
+    for split in ("Training", "Development", "Test"):
+        path = tmp_path / "cdr" / f"CDR_{split}Set.PubTator.txt"
+        write(path, block.replace("@", split))
+    write(tmp_path / "cdr" / "README.txt", "Read me.")
+    task = drafted(tmp_path / "cdr")
     assert (task.spec.type, mentions_of(task)) == ("span_ner", ["Gout/D"])
 
 
 def test_pieces_of_mentions_and_texts_alone_are_counted(tmp_path):
-    folder = tmp_path / "brat"
-    folder.mkdir()
     for i in range(12):
-        (folder / f"{i}.txt").write_text(f"left and right lung {i}", encoding="utf-8")
-        (folder / f"{i}.ann").write_text("T1\tAnat 0 4;15 19\tleft lung\n", encoding="utf-8")
-    (folder / "11.ann").unlink()
-    detected = scaffold(folder, "made").detected
+        write(tmp_path / "brat" / f"{i}.txt", f"left and right lung {i}")
+        write(tmp_path / "brat" / f"{i}.ann", "T1\tAnat 0 4;15 19\tleft lung\n")
+    (tmp_path / "brat" / "11.ann").unlink()
+    detected = scaffold(tmp_path / "brat", "made").detected
     assert "texts: 1 of 12 have no .ann and are left out" in detected
     assert any(line.startswith("mentions: 11 of 11 stand in several pieces") for line in detected)
 
 
 def test_folds_are_numbered_folders(tmp_path):
-    rows = [(f"A sentence {i} of @", "ab"[i % 2]) for i in range(20)]
-    content = "".join(f"{text}\t{label}\n" for text, label in rows)
     for fold in ("1", "2", "3"):
-        in_splits(tmp_path / "folds" / fold, "{}.tsv", content)
-        (tmp_path / "folds" / fold / "dev.tsv").unlink()
-    task = written(scaffold(tmp_path / "folds", "made"))
-    assert task.spec.source is not None
-    assert task.spec.source.files == {"train": "{fold}/train.tsv", "test": "{fold}/test.tsv"}
-    assert task.spec.resampled(task.spec.source) is not None
+        for split in ("train", "test"):
+            items = rows(20, text=f"A sentence {{i}} of {split}", label=("a", "b"))
+            content = content_of(".tsv", items).partition("\n")[2]
+            write(tmp_path / "folds" / fold / f"{split}.tsv", content)
+    spec = drafted(tmp_path / "folds").spec
+    assert spec.source.files == {"train": "{fold}/train.tsv", "test": "{fold}/test.tsv"}
+    assert spec.resampled(spec.source).fold_files == 3
 
 
 WORDS = "sentence,word,label\n" + "0,gout,B-X\n1,is,O\n" * 20
-HEADED = "text\tlabel\n" + "".join(f"A text {i}\t{'ab'[i % 2]}\n" for i in range(9))
+HEADED = content_of(".tsv", rows(9, text="A text {i}", label=("a", "b")))
 ANSWERS = "sentence\tA\tB\n" + "".join(f"text {i}\t{i % 5}\t{-i % 5}\n" for i in range(30))
 COLUMNS = {name: {str(i): "x" for i in range(5)} for name in ("text", "label")}
 NUMBERS = [{"tokens": ["flu", "here"], "ner_tags": [1, 0]}] * 3
 OBJECTS = [{"text": "Aspirin for gout.", "options": [{"id": "A"}], "accept": ["A"]}] * 9
+OBJECT_LINES = content_of(".jsonl", OBJECTS)
+SCORES = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
 FASTTEXT = "__label__a pain, and cough\n__label__b fever, none\n" * 5
 BARS = "urgent|pain, and cough\nroutine|fever, none\n" * 5
 REFUSED = [
@@ -383,12 +322,21 @@ REFUSED = [
     ("all.tsv", ANSWERS, "2: columns A, B hold the same 5 values"),
     ("all.tsv", HEADED + "extra\tfield\there\n", "11: the row has 3 fields, not 2"),
     ("all.tsv", HEADED + '"Not closed\ta\n', "11: not a delimited row: unexpected end of data"),
-    ("all.jsonl", lines_of(labelled(12)) + '{"text": "cut\n', "13: not valid JSON"),
-    ("all.json", json.dumps({"data": labelled()}), "1: is one JSON object that holds no objects"),
+    (
+        "all.jsonl",
+        content_of(".jsonl", rows(12, **LABELLED)) + '{"text": "cut\n',
+        "13: not valid JSON",
+    ),
+    (
+        "all.json",
+        json.dumps({"data": rows(30, **LABELLED)}),
+        "1: is one JSON object that holds no objects",
+    ),
     ("all.json", json.dumps(COLUMNS), "1: is one JSON object that holds no objects"),
     ("all.json", json.dumps([["a text", "a"]] * 5), "1: is not an object"),
     ("all.json", json.dumps(NUMBERS), "1: the tags are numbers without names"),
-    ("all.jsonl", lines_of(OBJECTS), "1: has no text field with a label field"),
+    ("all.jsonl", OBJECT_LINES, "1: has no text field with a label field"),
+    ("all.jsonl", content_of(".jsonl", SCORES), "1: has no text field with a label field"),
 ]
 """File, content, and the line with what is wrong there."""
 
@@ -403,11 +351,11 @@ def test_what_no_reader_reads_is_refused_by_what_it_is(name, content, refusal, t
 
 
 def test_a_folder_of_several_shapes_is_refused(tmp_path):
-    in_one(tmp_path / "mixed" / "a.tsv", "x")
-    in_one(tmp_path / "mixed" / "b.json", "x")
+    write(tmp_path / "mixed" / "a.tsv", "x")
+    write(tmp_path / "mixed" / "b.json", "x")
     with pytest.raises(UsageError, match=r"not one shape of data: 1 \.tsv, 1 \.json"):
         scaffold(tmp_path / "mixed", "made")
-    in_one(tmp_path / "both" / "train.csv", "text,label\n")
+    write(tmp_path / "both" / "train.csv", "text,label\n")
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "both" / "test.csv")
     with pytest.raises(DataFormatError, match=r"is no parquet or Arrow file, as test\.csv is"):
         scaffold(tmp_path / "both", "made")

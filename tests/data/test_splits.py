@@ -28,6 +28,7 @@ from biobench.schema.source import (
     TopLabels,
 )
 from biobench.schema.strict import repeated
+from tests.helpers.drafts import rows, write
 from tests.helpers.processor import budget
 
 
@@ -39,6 +40,10 @@ def ratios(*values: float, method: str = "datasets", **more: str) -> SplitRatios
 
 def docs(n: int, split: str = "") -> list[Document]:
     return [Document(id=f"d{i:04}", group=f"g{i // 2:04}", text="x", split=split) for i in range(n)]
+
+
+def ids(documents: Sequence[Document]) -> list[str]:
+    return [document.id for document in documents]
 
 
 VECTORS = [
@@ -96,21 +101,20 @@ def test_test_first_takes_the_test_part_of_the_first_permutation():
 
 def test_ratios_are_the_decimals_that_were_written():
     by_split = ratio_indices(10, ratios(0.7, 0.1, 0.2, method="random", rounding="truncate"))
-    assert tuple(map(len, by_split)) == (7, 1, 2)
+    assert list(map(len, by_split)) == [7, 1, 2]
 
 
 def test_only_the_shuffle_draws_from_sorted_ids():
     """`random` draws from the ids in order whatever the order of reading; the others from the
     documents as read.
     """
-    documents = docs(20)[::-1]
+    documents = docs(20)
     for method in ("random", "datasets", "sklearn"):
-        by_split = assign_splits(documents, ratios(0.7, 0.1, 0.2, method=method), None)
-        ids = sorted(d.id for d in documents) if method == "random" else [d.id for d in documents]
-        wanted = ratio_indices(20, ratios(0.7, 0.1, 0.2, method=method))
-        assert [[d.id for d in by_split[s]] for s in ("train", "validation", "test")] == [
-            [ids[i] for i in drawn] for drawn in wanted
-        ]
+        rule = ratios(0.7, 0.1, 0.2, method=method)
+        by_split = assign_splits(documents[::-1], rule, None)
+        read = documents if method == "random" else documents[::-1]
+        for drawn, positions in zip(by_split.values(), ratio_indices(20, rule), strict=True):
+            assert ids(drawn) == [read[i].id for i in positions]
 
 
 @pytest.mark.parametrize("method", ["datasets", "sklearn", "random"])
@@ -121,18 +125,21 @@ def test_groups_stay_together(method):
     assert sum(map(len, by_split.values())) == 60
 
 
+IDS = SplitIds(ids_file="ids.json")
+
+
 def test_ids_must_match_both_ways(tmp_path):
     path = tmp_path / "ids.json"
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0001"], "test": ["g0002"]}))
-    by_split = assign_splits(docs(6), SplitIds(ids_file="ids.json"), tmp_path)
-    assert [len(documents) for documents in by_split.values()] == [2, 2, 2]
+    by_split = assign_splits(docs(6), IDS, tmp_path)
+    assert list(map(len, by_split.values())) == [2, 2, 2]
     with pytest.raises(DataFormatError, match="is in no split"):
-        assign_splits(docs(8), SplitIds(ids_file="ids.json"), tmp_path)
+        assign_splits(docs(8), IDS, tmp_path)
     with pytest.raises(DataFormatError, match="have no document"):
-        assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
+        assign_splits(docs(4), IDS, tmp_path)
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0000"], "test": []}))
     with pytest.raises(SpecError, match="occurs twice"):
-        assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
+        assign_splits(docs(4), IDS, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device", "folder"])
@@ -150,26 +157,24 @@ def test_ids_come_from_a_plain_file_of_the_specs_folder(tmp_path, kind):
         case "folder":
             (folder / "ids.json").mkdir()
     with pytest.raises(SpecError, match=r"is a link that leaves its folder|is a (pipe|folder)"):
-        assign_splits(docs(4), SplitIds(ids_file="ids.json"), folder)
+        assign_splits(docs(4), IDS, folder)
 
 
 def test_a_large_ids_file_is_not_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(split_rules, "MOST_IDS_BYTES", 10)
     (tmp_path / "ids.json").write_text(json.dumps({"train": ["g0000"]}))
     with pytest.raises(SpecError, match="has more than the 10 bytes"):
-        assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
+        assign_splits(docs(4), IDS, tmp_path)
 
 
 def test_carving_needs_a_free_tail():
-    documents = docs(5, "train")
-    by_split = assign_splits(documents, SplitCarve(validation_from_train_tail=2), None)
-    assert [d.id for d in by_split["validation"]] == ["d0003", "d0004"]
+    documents, two = docs(5, "train"), SplitCarve(validation_from_train_tail=2)
+    by_split = assign_splits(documents, two, None)
+    assert ids(by_split["validation"]) == ["d0003", "d0004"]
     with pytest.raises(DataFormatError, match="cannot cut"):
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
     with pytest.raises(DataFormatError, match="1 documents are in a validation file"):
-        assign_splits(
-            [*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None
-        )
+        assign_splits([*documents, *docs(1, "validation")], two, None)
 
 
 def test_carving_whole_groups_from_the_end():
@@ -178,8 +183,8 @@ def test_carving_whole_groups_from_the_end():
     """
     documents = [*docs(8, "train"), Document("again", "g0000", "x", "train")]
     by_split = assign_splits(documents, SplitCarve(validation_from_train_tail=2, by="group"), None)
-    assert [d.id for d in by_split["validation"]] == ["d0004", "d0005", "d0006", "d0007"]
-    assert [d.id for d in by_split["train"]] == ["d0000", "d0001", "d0002", "d0003", "again"]
+    assert ids(by_split["validation"]) == ids(documents[4:8])
+    assert ids(by_split["train"]) == ids([*documents[:4], documents[8]])
     with pytest.raises(
         DataFormatError, match="cannot cut 4 validation groups from 4 training groups"
     ):
@@ -187,34 +192,31 @@ def test_carving_whole_groups_from_the_end():
 
 
 def test_train_leaves_out_what_other_splits_hold():
-    def drawn(split: str, *groups: str) -> list[Document]:
+    def drawn(split: str, groups: str) -> list[Document]:
         return [Document(f"{split}/{g}", g, "x", split) for g in groups]
 
-    documents = [
-        *drawn("train", "a", "b", "c", "d"),
-        *drawn("validation", "b"),
-        *drawn("test", "d", "e"),
-    ]
+    documents = [*drawn("train", "abcd"), *drawn("validation", "b"), *drawn("test", "de")]
     apart = assign_splits(documents, SplitApart(leave_out_of_train=["validation"]), None)
-    assert ["".join(d.group for d in drawn) for drawn in apart.values()] == ["acd", "b", "de"]
+    wanted = ["train/a", "train/c", "train/d", "validation/b", "test/d", "test/e"]
+    assert ids([*apart["train"], *apart["validation"], *apart["test"]]) == wanted
     both = assign_splits(documents, SplitApart(leave_out_of_train=["validation", "test"]), None)
-    assert [d.group for d in both["train"]] == ["a", "c"]
+    assert ids(both["train"]) == ["train/a", "train/c"]
 
 
 def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash():
     task = load_task("demo_topic")
     full, few = load_data(task, None), load_data(task, None, limit=60)
-    assert [len(documents) for documents in few.documents.values()] == [60, 20, 20]
+    assert list(map(len, few.documents.values())) == [60, 20, 20]
     assert (few.hash, few.gold_labels) == (full.hash, full.gold_labels)
     assert len(load_data(task, None, limit=10**6).train) == len(full.train)
     # By the same definition for every version: what of the seeded shuffle comes first, in corpus
     # order, rounded.
-    for name, size in zip(("train", "validation", "test"), (62, 21, 21), strict=True):
-        order = list(range(len(full.documents[name])))
+    for name, size in (("train", 62), ("validation", 21), ("test", 21)):
+        every = full.documents[name]
+        order = list(range(len(every)))
         random.Random(20250101).shuffle(order)
-        wanted = [full.documents[name][i].id for i in sorted(order[:size])]
-        assert [d.id for d in limited(full.documents, 62)[name]] == wanted
-    assert [len(v) for v in limited(full.documents, 1).values()] == [1, 1, 1]
+        assert limited(full.documents, 62)[name] == [every[i] for i in sorted(order[:size])]
+    assert list(map(len, limited(full.documents, 1).values())) == [1, 1, 1]
     with pytest.raises(DataFormatError, match="limit 0"):
         limited(full.documents, 0)
 
@@ -232,18 +234,15 @@ def test_ties_go_to_the_first_in_order_of_ids_and_labels_are_sorted():
     labels, accepted = apply_rule(TopLabels(top_k=3), lettered(c="ZA", a="M", d="Q", b="BA"))
     assert labels == ("A", "B", "M")
     assert {d.id: d.labels for d in accepted} == {"c": ("A",), "a": ("M",), "b": ("A", "B")}
-    assert [d.id for d in accepted] == ["c", "a", "b"], (
-        "the order of reading is kept, and d has no label left"
-    )
-    assert apply_rule(TopLabels(top_k=1), lettered(a="YX"))[0] == ("X",), (
-        "within a document ties go to the code"
-    )
+    assert ids(accepted) == ["c", "a", "b"], "in the order of reading; d has no label left"
+    in_one, _ = apply_rule(TopLabels(top_k=1), lettered(a="YX"))
+    assert in_one == ("X",), "within a document ties go to the code"
 
 
 def test_a_document_counts_once():
     labels, accepted = apply_rule(TopLabels(top_k=1), lettered(a="KK", b="L", c="L"))
     assert labels == ("L",)
-    assert [d.id for d in accepted] == ["b", "c"]
+    assert ids(accepted) == ["b", "c"]
 
 
 def test_as_many_codes_as_there_are_and_not_one_more():
@@ -279,17 +278,19 @@ def _passed(task: LoadedTask, documents: Sequence[Document]) -> list[Document]:
 
 @pytest.mark.parametrize(("start", "end"), [(2, 2), (3, 2), (-1, 2), (5, 7), (6, 7)])
 def test_a_span_lies_in_its_text_and_has_a_character(start, end):
-    label = load_task("demo_ner").spec.labels[0]
+    task = load_task("demo_ner")
+    label = task.spec.labels[0]
     with pytest.raises(DataFormatError, match=f"span {start}-{end} leaves the text"):
-        _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(start, end, label),))])
-    (accepted,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(0, 6, label),))])
-    assert accepted.spans == ((0, 6, label),)
+        _passed(task, [replace(PLAIN, spans=(Span(start, end, label),))])
+    whole = replace(PLAIN, spans=(Span(0, 6, label),))
+    assert _passed(task, [whole]) == [whole]
 
 
 def test_a_mention_counts_once_and_mentions_stand_in_order():
-    label, other = sorted(load_task("demo_ner").spec.labels[:2])
+    task = load_task("demo_ner")
+    label, other = sorted(task.spec.labels[:2])
     spans = (Span(0, 1, label), Span(0, 1, other), Span(3, 4, label), Span(3, 4, other))
-    (accepted,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(*spans[::-1], spans[2]))])
+    (accepted,) = _passed(task, [replace(PLAIN, spans=(*spans[::-1], spans[2]))])
     assert accepted.spans == spans
 
 
@@ -324,10 +325,9 @@ def test_the_labels_that_have_gold_are_those_of_the_whole_test_split(make_task, 
     """Training has a and b, test has b and d, one document of each: whatever is drawn, b and d
     count.
     """
-    (tmp_path / "data").mkdir()
     for name, labels in (("train", "ab"), ("validation", "c"), ("test", "bd")):
-        rows = "".join(f"text {i}\t{label}\n" for i, label in enumerate(labels))
-        (tmp_path / "data" / f"{name}.tsv").write_text("text\tlabel\n" + rows)
+        items = rows(len(labels), text="text {i}", label=list(labels))
+        write(tmp_path / "data" / f"{name}.tsv", items)
     task = make_task(
         type="single_label",
         labels="[d, c, b, a]",

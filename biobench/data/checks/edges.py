@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -37,12 +37,13 @@ def unreachable(document: Document) -> tuple[list[Span], list[Span]]:
     Models answer in words: they predict no such mention.
     """
     text = document.text
-    cut = [s for s in document.spans if inside_word(text, s.start) or inside_word(text, s.end)]
-    blank = [
-        s
-        for s in document.spans
-        if s not in cut and (text[s.start].isspace() or text[s.end - 1].isspace())
-    ]
+    cut: list[Span] = []
+    blank: list[Span] = []
+    for span in document.spans:
+        if inside_word(text, span.start) or inside_word(text, span.end):
+            cut.append(span)
+        elif text[span.start].isspace() or text[span.end - 1].isspace():
+            blank.append(span)
     return cut, blank
 
 
@@ -79,7 +80,15 @@ def annotated(documents: Sequence[Document]) -> BadEdges:
 
 def moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """As they were if offsets had been meant so."""
-    return share_of((d.text, move(d.text, span[:2])) for d in documents for span in set(d.spans))
+    located: list[tuple[str, Place | None]] = []
+    for document in documents:
+        located += _located(document, move)
+    return share_of(located)
+
+
+def _located(document: Document, move: Move) -> Iterator[tuple[str, Place | None]]:
+    for span in set(document.spans):
+        yield document.text, move(document.text, span[:2])
 
 
 def shifted(start: int, end: int) -> Move:
@@ -147,9 +156,12 @@ def cause(documents: Sequence[Document]) -> str | None:
     share = annotated(documents)
     if share.bad < POINTS:
         return None
-    tried = {words: _some_moved(documents, move) for words, move in CAUSES.items()}
-    fitting = {words: better for words, better in tried.items() if explains(share, better)}
-    return min(fitting, key=lambda words: fitting[words].bad, default=None)
+    fitting: dict[str, float] = {}
+    for words, move in CAUSES.items():
+        better = _some_moved(documents, move)
+        if explains(share, better):
+            fitting[words] = better.bad
+    return min(fitting, key=fitting.__getitem__, default=None)
 
 
 def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
@@ -158,9 +170,7 @@ def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
     for document in documents:
         better = moved([document], move)
         fits = better.mentions and better.bad < annotated([document]).bad
-        chosen = move if fits else shifted(0, 0)
-        for span in set(document.spans):
-            located.append((document.text, chosen(document.text, span[:2])))
+        located += _located(document, move if fits else shifted(0, 0))
     return share_of(located)
 
 
@@ -170,12 +180,14 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        surfaces: list[str] = []
+        held = ""
         for piece in pieces:
-            moved_piece = move(text, piece)
-            if moved_piece is not None and 0 <= moved_piece[0] <= moved_piece[1] <= len(text):
-                surfaces.append(text[slice(*moved_piece)])
-        trimmed = len(surfaces) == len(pieces) and all(part == part.strip() for part in surfaces)
-        if trimmed and "".join("".join(surfaces).split()) == wanted:
-            return words
+            start, end = move(text, piece) or (-1, -1)
+            moved_piece = text[max(start, 0) : end]
+            if not 0 <= start <= end <= len(text) or moved_piece != moved_piece.strip():
+                break
+            held += moved_piece
+        else:
+            if "".join(held.split()) == wanted:
+                return words
     return None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from biobench.core.text import plural
 from biobench.data.checks import edges
-from biobench.data.checks.similar import near, normalised, same
-from biobench.data.counts import label_occurrences
+from biobench.data.checks.similar import near, normalised, readings, same
+from biobench.data.counts import groups_of, label_occurrences
 from biobench.schema.document import Document
 from biobench.schema.kind import KINDS
 from biobench.schema.task import SPLITS, TaskSpec
@@ -61,7 +64,7 @@ def audit(
 
     known: name to the number that the spec knows of.
     """
-    leaks = (*_duplicates(documents), *_shared_groups(documents), *_repeats(documents))
+    leaks = chain(_duplicates(documents), _shared_groups(documents), _repeats(documents))
     return [*_findings(leaks, known), *audit_gold(spec, documents, labels, known)]
 
 
@@ -74,86 +77,104 @@ def audit_gold(
     query are no mistake.
     """
     traits = KINDS[spec.type]
-    read = [*_remarked(documents)]
+    read = list(_remarked(documents))
     if spec.is_ner:
         read += [*_dropped(documents), *_edges(documents)]
     if traits.numeric or traits.ranked:
         return _findings(read, known, of_the_corpus=False)
-    tested, trained = (set(label_occurrences(documents[name])) for name in ("test", "train"))
-    lacking = [label for label in labels if label not in tested]
-    untrained = [label for label in labels if label in tested - trained]
+    tested = set(label_occurrences(documents["test"]))
+    untrained = tested.difference(label_occurrences(documents["train"]))
+    without_test = [label for label in labels if label not in tested]
+    without_train = [label for label in labels if label in untrained]
+    noun = plural(len(without_train), "label")
     read += [
         *_alike(labels),
-        ("unsupported.train", untrained, "labels with gold in test and none in train"),
+        ("unsupported.train", without_train, f"{noun} with gold in test and none in train"),
     ]
-    result = _findings([("unsupported.test", lacking, "labels without gold in test")], known)
-    return [*result, *_findings(read, known, of_the_corpus=False)]
+    noun = plural(len(without_test), "label")
+    lacking = ("unsupported.test", without_test, f"{noun} without gold in test")
+    return [*_findings([lacking], known), *_findings(read, known, of_the_corpus=False)]
 
 
 def _findings(
-    every: Iterable[Cases],
-    known: Mapping[str, int],
-    *,
-    of_the_corpus: bool = True,
+    every: Iterable[Cases], known: Mapping[str, int], *, of_the_corpus: bool = True
 ) -> list[Finding]:
-    return [
-        Finding(
-            name=name,
-            number=len(cases),
-            known=known.get(name, 0),
-            what=words,
-            examples=list(dict.fromkeys(cases))[:_EXAMPLES],
-            of_the_corpus=of_the_corpus,
-        )
-        for name, cases, words in every
-        if cases
-    ]
+    """The cases that there are."""
+    findings: list[Finding] = []
+    for name, cases, words in every:
+        if cases:
+            finding = Finding(
+                name=name,
+                number=len(cases),
+                known=known.get(name, 0),
+                what=words,
+                examples=list(dict.fromkeys(cases))[:_EXAMPLES],
+                of_the_corpus=of_the_corpus,
+            )
+            findings.append(finding)
+    return findings
 
 
 def _duplicates(documents: Splits) -> Iterator[Cases]:
-    texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
-    for kind, find, words in (
-        ("duplicates", same, "occur verbatim in"),
-        ("near", near, "are nearly the same as one in"),
-    ):
-        for a, b in _PAIRS:
-            ids = [documents[a][i].id for i in find(texts[a], texts[b])]
-            yield f"{kind}.{a}-{b}", ids, f"{a} texts that {words} {b}"
+    texts = {name: readings(documents[name]) for name in SPLITS}
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i in same(texts[a], texts[b])]
+        copies = plural(len(ids), "text that occurs", "texts that occur")
+        yield f"duplicates.{a}-{b}", ids, f"{a} {copies} verbatim in {b}"
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i in near(texts[a], texts[b])]
+        lookalikes = plural(len(ids), "text that is", "texts that are")
+        yield f"near.{a}-{b}", ids, f"{a} {lookalikes} nearly the same as one in {b}"
 
 
 def _shared_groups(documents: Splits) -> Iterator[Cases]:
     for a, b in _PAIRS:
-        shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}
-        yield f"groups.{a}-{b}", sorted(shared), f"groups with documents in {a} and {b}"
+        shared = groups_of(documents[a]) & groups_of(documents[b])
+        noun = plural(len(shared), "group")
+        yield f"groups.{a}-{b}", sorted(shared), f"{noun} with documents in {a} and {b}"
 
 
 def _repeats(documents: Splits) -> Iterator[Cases]:
+    """Texts that repeat another of their split, and those of a pair that are empty; loading refuses
+    other empty ones.
+    """
+    empty_ids: dict[str, list[str]] = {}
     for name in SPLITS:
-        first_ids: dict[str, str] = {}
-        repeats = [d.id for d in documents[name] if first_ids.setdefault(d.reading, d.id) != d.id]
-        yield f"twice.{name}", repeats, f"{name} texts that repeat another"
-    for name in SPLITS:  # of a pair the second text; loading refuses the others
-        empty = [d.id for d in documents[name] if not d.text.strip()]
-        yield f"empty.{name}", empty, f"{name} documents without text"
+        seen: set[str] = set()
+        repeats: list[str] = []
+        empty_ids[name] = []
+        for document in documents[name]:
+            if document.reading in seen:
+                repeats.append(document.id)
+            if not document.text.strip():
+                empty_ids[name].append(document.id)
+            seen.add(document.reading)
+        words = plural(len(repeats), "text that repeats", "texts that repeat")
+        yield f"twice.{name}", repeats, f"{name} {words} another"
+    for name, empty in empty_ids.items():
+        noun = plural(len(empty), "document")
+        yield f"empty.{name}", empty, f"{name} {noun} without text"
 
 
 def _dropped(documents: Splits) -> Iterator[Cases]:
     """Mentions that the decoding of tags drops."""
     for name in SPLITS:
-        dropped = [
-            d.id for d in documents[name] for remark in d.remarks if remark.finding == "dropped"
-        ]
-        mentions = len(dropped) + sum(len(d.spans) for d in documents[name])
-        words = f"of {mentions} mentions in {name} begin with I-, which `decode: strict` drops"
+        dropped: list[str] = []
+        mentions = 0
+        for document in documents[name]:
+            findings = [remark.finding for remark in document.remarks]
+            dropped += [document.id] * findings.count("dropped")
+            mentions += len(document.spans)
+        mentions += len(dropped)
+        remedy = "`reader.decode: lenient` keeps them"
         if 2 * len(dropped) > mentions:
-            words += "; is `reader.scheme` IOB1?"
-        else:
-            words += "; `reader.decode: lenient` keeps them"
-        yield f"dropped.{name}", dropped, words
+            remedy = "is `reader.scheme` IOB1?"
+        begin = f"of {mentions} mentions in {name} begin with I-"
+        yield f"dropped.{name}", dropped, f"{begin}, which `decode: strict` drops; {remedy}"
 
 
 def _edges(documents: Splits) -> Iterator[Cases]:
-    every = [d for name in SPLITS for d in documents[name]]
+    every = _every_document(documents)
     cut, blank = list[str](), list[str]()
     for document in every:
         inside, on_blank = edges.unreachable(document)
@@ -171,17 +192,21 @@ def _edges(documents: Splits) -> Iterator[Cases]:
     yield "edges", [*cut, *blank], words
 
 
-_REMARKED = {
-    "quotes": "rows whose quoted field goes on over several lines",
-    "repeated": "documents stand again in their file with the same content and are read once",
-}
-"""What readers remark on, and what there is of it."""
+def _every_document(documents: Splits) -> list[Document]:
+    return [document for name in SPLITS for document in documents[name]]
 
 
 def _remarked(documents: Splits) -> Iterator[Cases]:
-    remarks = [remark for name in SPLITS for d in documents[name] for remark in d.remarks]
-    for finding, meaning in _REMARKED.items():
-        yield finding, [r.about for r in remarks if r.finding == finding], meaning
+    """What readers remark on: long quotes, and documents that are repeated."""
+    about: defaultdict[str, list[str]] = defaultdict(list)
+    for document in _every_document(documents):
+        for finding, example in document.remarks:
+            about[finding].append(example)
+    quotes, repeated = about["quotes"], about["repeated"]
+    rows = plural(len(quotes), "row")
+    yield "quotes", quotes, f"{rows} whose quoted field goes on over several lines"
+    words = plural(len(repeated), "document that stands", "documents that stand")
+    yield "repeated", repeated, f"{words} again with the same content, read once"
 
 
 _TWINS = str.maketrans(
@@ -207,6 +232,9 @@ def _alike(labels: Sequence[str]) -> Iterator[Cases]:
     """Labels that look like another one, spelled so that they can be told apart."""
     groups: dict[str, list[str]] = {}
     for label in labels:
-        groups.setdefault(looks_like(label), []).append(label)
-    lookalikes = [ascii(label) for group in groups.values() if len(group) > 1 for label in group]
+        groups.setdefault(looks_like(label), []).append(ascii(label))
+    lookalikes: list[str] = []
+    for group in groups.values():
+        if len(group) > 1:
+            lookalikes += group
     yield "alike", lookalikes, "labels look like another one of these"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from biobench.schema.document import Document
 
 _WORD = re.compile(r"\w+")
 JACCARD = 0.8
@@ -19,9 +21,14 @@ def normalised(text: str) -> str:
     return " ".join(text.lower().split())
 
 
+def readings(documents: Iterable[Document]) -> list[str]:
+    """The texts of the documents, those of a pair together."""
+    return [document.reading for document in documents]
+
+
 def same(left: Sequence[str], right: Sequence[str]) -> list[int]:
     """Places of texts in `left` that also stand in `right`; empty ones aside."""
-    texts = {normalised(text) for text in right} - {""}
+    texts = set(map(normalised, right)) - {""}
     return [i for i, text in enumerate(left) if normalised(text) in texts]
 
 
@@ -32,19 +39,19 @@ def near(left: Sequence[str], right: Sequence[str]) -> list[int]:
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
 
-    sides = (left, right)
-    if not all(any(_WORD.search(text) for text in side) for side in sides):
+    if not (any(map(_WORD.search, left)) and any(map(_WORD.search, right))):
         return []
-    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32).fit(
-        [*left, *right]
-    )
-    ours, theirs = (vectorizer.transform(side) for side in sides)
-    sizes, their_sizes = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
-    columns, rows_found = theirs.T.tocsr(), list[int]()
+    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32)
+    vectorizer.fit([*left, *right])
+    words, other_words = vectorizer.transform(left), vectorizer.transform(right)
+    sizes = np.asarray(words.sum(axis=1)).ravel()
+    other_sizes = np.asarray(other_words.sum(axis=1)).ravel()
+    columns = other_words.T.tocsr()
+    places: list[int] = []
     for begin in range(0, len(left), _ROWS):
         rows = slice(begin, begin + _ROWS)
-        shared = (ours[rows] @ columns).toarray()
-        is_near = shared >= JACCARD * (sizes[rows, None] + their_sizes - shared)
-        is_near &= (sizes[rows, None] >= _FEWEST) & (their_sizes >= _FEWEST)
-        rows_found += (begin + np.flatnonzero(is_near.any(axis=1))).tolist()
-    return rows_found
+        shared = (words[rows] @ columns).toarray()
+        is_near = shared >= JACCARD * (sizes[rows, None] + other_sizes - shared)
+        is_near &= (sizes[rows, None] >= _FEWEST) & (other_sizes >= _FEWEST)
+        places += (begin + np.flatnonzero(is_near.any(axis=1))).tolist()
+    return places

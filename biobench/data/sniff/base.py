@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
+from biobench.data.readers.files import read_lines
 from biobench.schema.task import TaskSpec
 
 Options = dict[str, Any]
@@ -81,6 +82,11 @@ class Proposal:
     def unused(self) -> list[str]:
         """Columns that the reader does not read."""
         return [name for name in self.columns if self.read and name not in self.read]
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text without their ends."""
+    return [line for _, line in read_lines(path)]
 
 
 def common_width(rows: Iterable[Sized]) -> tuple[int, float]:

@@ -9,34 +9,32 @@ from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
 
 def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Mentions of every type. Raises DataFormatError for a bad line."""
-    if not any(
-        path.with_suffix(".ann").is_file() for path in corpus.paths if path.suffix == ".txt"
-    ):
+    texts = [path for path in corpus.paths if path.suffix == ".txt"]
+    if not any(path.with_suffix(".ann").is_file() for path in texts):
         return []
-    reader: Options = {"format": "brat"}
     alone = mentions = in_pieces = repeated = 0
     for location in corpus.places():
         raw = parse_brat(location, "skip")
         if raw is None:
             alone += 1
             continue
+        distinct = set[tuple[int, int, str]]()
+        for mention in raw.mentions:
+            distinct.add((mention.start, mention.end, mention.label))
+            in_pieces += len(merge_fragments(mention.fragments, raw.text)) > 1
         mentions += len(raw.mentions)
-        in_pieces += sum(len(merge_fragments(m.fragments, raw.text)) > 1 for m in raw.mentions)
-        distinct = {(mention.start, mention.end, mention.label) for mention in raw.mentions}
         repeated += len(raw.mentions) - len(distinct)
+    reader: Options = {"format": "brat"}
     seen: list[str] = []
     if alone:
         reader["missing_ann"] = "skip"
         seen.append(f"texts: {alone} of {len(corpus.paths)} have no .ann and are left out")
+    of_mentions = f"of {mentions} stand"
     if in_pieces:
         reader["discontinuous"] = "hull"
-        seen.append(
-            f"mentions: {in_pieces} of {mentions} stand in several pieces and are read from their "
-            f"first to their last character"
-        )
+        hull = "in several pieces and are read from their first to their last character"
+        seen.append(f"mentions: {in_pieces} {of_mentions} {hull}")
     if repeated:
-        seen.append(
-            f"mentions: {repeated} of {mentions} stand where another of their type does, and count "
-            f"once"
-        )
+        once = "where another of their type does, and count once"
+        seen.append(f"mentions: {repeated} {of_mentions} {once}")
     return [Proposal("span_ner", reader, unit="document", seen=seen)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from biobench.data.readers.files import items_of
 from biobench.data.sniff.base import Options, Proposal, Wanted
 from biobench.data.sniff.table import Table
+
+_MOST_OPTIONS = 26
+_LONGEST_NAME = 2
 
 
 def questions(table: Table, wanted: Wanted) -> list[Proposal]:
@@ -15,8 +17,6 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
         return []
     for options, values in table.filled.items():
         names = _option_names(values)
-        if names is None:
-            continue
         right = _right(table, options, names)
         question = _question(table)
         if right is not None and question is not None:
@@ -35,24 +35,32 @@ def questions(table: Table, wanted: Wanted) -> list[Proposal]:
     return []
 
 
-def _option_names(values: list[Any]) -> set[str] | None:
+def _option_names(values: list[Any]) -> set[str]:
     """The names of options, where all values are objects of texts with the same few short names."""
-    if not values or not all(isinstance(value, dict) and value for value in values):
-        return None
-    names = {name for value in values for name in value}
-    texts = all(isinstance(text, str) for value in values for text in value.values())
-    return names if texts and len(names) <= 26 and max(map(len, names)) <= 2 else None
+    names: set[str] = set()
+    for value in values:
+        if not isinstance(value, dict) or set(map(type, value.values())) != {str}:
+            return set()
+        names.update(value)
+    too_long = max(map(len, names), default=0) > _LONGEST_NAME
+    return set() if too_long or len(names) > _MOST_OPTIONS else names
 
 
 def _right(table: Table, options: str, names: set[str]) -> str | None:
     """The column whose values are all names of options."""
-    folded = {name.casefold() for name in names}
-    for column, values in table.filled.items():
-        items = [item for value in values for item in items_of(value)]
-        are_names = all(isinstance(item, str) and item.casefold() in folded for item in items)
-        if column != options and items and are_names:
+    folded = set(map(str.casefold, names))
+    for column in table.filled:
+        if column != options and _are_among(table.items(column), folded):
             return column
     return None
+
+
+def _are_among(items: list[Any], folded: set[str]) -> bool:
+    """Whether there are items, and all of them are these names."""
+    for item in items:
+        if not isinstance(item, str) or item.casefold() not in folded:
+            return False
+    return bool(items)
 
 
 def _question(table: Table) -> str | None:

@@ -6,44 +6,38 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from biobench.data.readers.base import FileLine
-from biobench.data.readers.files import DataRow, Separator, delimited, read_lines
+from biobench.data.readers.files import DataRow, Separator, delimited, read_text
 from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width
 from biobench.data.sniff.labelled import LABEL, labelled_rows
 from biobench.data.sniff.table import Table
 from biobench.errors import DataFormatError
 
+_SEPARATORS: tuple[Separator, ...] = ("tab", "semicolon", "comma")
 _MOST = 0.5
 """Share of the rows that must have one width; the reader names the others."""
 Cells = list[str]
+Row = tuple[FileLine, Cells]
+"""Where it begins, and what it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file's rows of the common width. first: the cells of the first, with the header."""
+    """A file's rows of the common width. columns: what they go by, their numbers where there is no
+    header or it has a name twice.
+    """
 
     location: FileLine
     header: bool
-    first: Cells
-    rows: list[tuple[FileLine, Cells]]
-
-    @property
-    def numbered(self) -> bool:
-        """Columns go by their numbers: there is no header, or it has a name twice."""
-        return not self.header or len(set(self.first)) < len(self.first)
-
-    @property
-    def columns(self) -> list[str]:
-        """What the columns go by."""
-        if self.numbered:
-            return [str(number) for number in range(len(self.first))]
-        return self.first
+    numbered: bool
+    columns: list[str]
+    rows: list[Row]
 
     def data_rows(self, columns: Iterable[str]) -> list[DataRow]:
         """Column to cell, of these columns."""
-        numbers = {name: number for number, name in enumerate(self.columns)}
+        numbers = {name: self.columns.index(name) for name in columns}
         rows: list[DataRow] = []
         for row, (location, cells) in enumerate(self.rows):
-            values = {name: cells[numbers[name]] for name in columns}
+            values = {name: cells[number] for name, number in numbers.items()}
             rows.append(DataRow(location, values, str(row), "row"))
         return rows
 
@@ -74,18 +68,23 @@ def delimited_rows(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
 
 def _separator(location: FileLine) -> Separator | None:
     """The sign that cuts most rows into equally many cells."""
-    shares: dict[Separator, float] = {}
-    names: tuple[Separator, ...] = ("tab", "semicolon", "comma")
-    for name in names:
-        rows = [cells for _, cells in delimited(location, name, strict=False)]
+    best: Separator | None = None
+    best_share = 0.0
+    for name in _SEPARATORS:
+        rows = _cells(delimited(location, name, strict=False))
         width, share = common_width(rows)
-        if width >= 2 and len(rows) >= 3 and share >= _MOST:
-            shares[name] = share
-    return max(shares, key=lambda name: shares[name], default=None)
+        if width >= 2 and len(rows) >= 3 and share >= _MOST and share > best_share:
+            best, best_share = name, share
+    return best
+
+
+def _cells(rows: Iterable[Row]) -> list[Cells]:
+    """The rows without their places."""
+    return [cells for _, cells in rows]
 
 
 def _has_quotes(starts: list[FileLine]) -> bool:
-    return any('"' in line for location in starts for _, line in read_lines(location.path))
+    return any('"' in read_text(location.path) for location in starts)
 
 
 def _unclosed(starts: list[FileLine], separator: Separator) -> bool:
@@ -111,7 +110,9 @@ def _proposed(
     shared = _shared_columns(files)
     if shared is None:
         return _each_its_own(files, reader, wanted, seen)
-    rows = [row for file in files for row in file.data_rows(shared)]
+    rows: list[DataRow] = []
+    for file in files:
+        rows += file.data_rows(shared)
     table = Table(starts[0], reader, rows, numbered=files[0].numbered, seen=seen)
     return labelled_rows(table, wanted)
 
@@ -121,13 +122,16 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
     A file may lack a column that the others have, as long as they share one that is called a label.
     """
-    if len({(file.header, file.numbered) for file in files}) > 1:
-        return None
-    common = set.intersection(*(set(file.columns) for file in files))
-    shared = [name for name in files[0].columns if name in common]
-    same_columns = all(len(file.columns) == len(shared) for file in files)
-    labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
-    return shared if same_columns or labelled else None
+    start = files[0]
+    common, every = set(start.columns), set(start.columns)
+    for file in files:
+        if (file.header, file.numbered) != (start.header, start.numbered):
+            return None
+        common.intersection_update(file.columns)
+        every.update(file.columns)
+    shared = [name for name in start.columns if name in common]
+    labelled = len(shared) > 1 and any(map(LABEL.fullmatch, shared))
+    return shared if every == common or labelled else None
 
 
 def _each_its_own(
@@ -137,13 +141,13 @@ def _each_its_own(
     layouts: dict[str, Options] = {}
     proposals: list[Proposal] = []
     for file in files:
-        rows = file.data_rows(file.columns)
         headed = reader | {"header": file.header}
+        rows = file.data_rows(file.columns)
         table = Table(file.location, headed, rows, numbered=file.numbered, seen=seen)
         proposals += labelled_rows(table, wanted)
-        layout = {key: proposals[-1].reader[key] for key in ("header", "columns")}
-        layouts.setdefault(file.location.split, layout)
-    proposal, common = proposals[0], layouts[files[0].location.split]
+        columns = proposals[-1].reader["columns"]
+        layouts.setdefault(file.location.split, {"header": file.header, "columns": columns})
+    proposal, common = proposals[0], layouts.pop(files[0].location.split)
     proposal.reader["split_layout"] = {
         split: layout for split, layout in layouts.items() if layout != common
     }
@@ -155,16 +159,20 @@ def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     """Raises DataFormatError where the header stands again below."""
     every = list(delimited(location, separator, quoting=quoting, strict=False))
     if not every:
-        return _File(location, header=False, first=[], rows=[])
-    width, _ = common_width(cells for _, cells in every)
-    rows = [(at, cells) for at, cells in every if len(cells) == width]
-    first = rows[0][1]
-    if any(LABEL.fullmatch(cell) for cell in first):
-        for at, cells in rows[1:]:
-            if cells == first:
+        return _File(location, header=False, numbered=True, columns=[], rows=[])
+    width, _ = common_width(_cells(every))
+    start, *further = [row for row in every if len(row[1]) == width]
+    names = start[1]
+    if any(map(LABEL.fullmatch, names)):
+        for at, cells in further:
+            if cells == names:
                 raise at.bad("the header stands again", "remove the line")
-    header = _is_header(first, [cells for _, cells in rows[1:]])
-    return _File(location, header, first, rows[1:] if header else rows)
+    numbers = list(map(str, range(width)))
+    if not _is_header(names, _cells(further)):
+        return _File(location, header=False, numbered=True, columns=numbers, rows=[start, *further])
+    numbered = len(set(names)) < width
+    columns = numbers if numbered else names
+    return _File(location, header=True, numbered=numbered, columns=columns, rows=further)
 
 
 def _is_header(header: Cells, rows: list[Cells]) -> bool:
@@ -172,13 +180,12 @@ def _is_header(header: Cells, rows: list[Cells]) -> bool:
 
     A blank cell is the name of an index, as data tools write it.
     """
-    columns = zip(header, zip(*rows, strict=True), strict=True) if rows else []
-    again = any(cell.strip() and cell in cells for cell, cells in columns)
-    named = any(LABEL.fullmatch(cell) for cell in header)
-    numbers = any(_is_number(cell) for cell in header)
-    return (
-        bool(rows) and any(cell.strip() for cell in header) and not again and (named or not numbers)
-    )
+    filled = [number for number, cell in enumerate(header) if cell.strip()]
+    for number in filled:
+        if any(cells[number] == header[number] for cells in rows):
+            return False
+    named = any(map(LABEL.fullmatch, header))
+    return bool(rows and filled) and (named or not any(map(_is_number, header)))
 
 
 def _is_number(cell: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -43,8 +43,10 @@ _PAIRS = (
 )
 """Names of columns that hold two texts to be read together, the first before the second."""
 _MOST_LABELS = 200
-_WRITTEN_LIST = re.compile(r"""[\[{]([\d\s.,+-]*|.*["',:].*)[\]}]""", re.DOTALL)
+_WRITTEN_LIST = re.compile(r"""\s*[\[{]([\d\s.,+-]*|.*["',:].*)[\]}]\s*""", re.DOTALL)
 """A list or an object as Python, JSON or numpy write it; `[POS]` is a word."""
+_PARQUET_ROLES = {"label": "labels"}
+"""What the reader of tables calls a role otherwise."""
 _LABELS_ARE = (
     "a label is a text, a whole number, or a list of them; name the labels that are 1 in a vector, "
     "and part those of a text by a sign (--separator)"
@@ -59,6 +61,11 @@ class _Label:
     separator: str | None
     values: frozenset[str]
 
+    @property
+    def is_called_so(self) -> bool:
+        """Whether its name says that it is one."""
+        return LABEL.fullmatch(self.column) is not None
+
 
 class _Texts(NamedTuple):
     """Columns: of a text, and of what goes in before it. None where there is none."""
@@ -71,46 +78,54 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     """The rows as texts with labels. Raises DataFormatError where no column is one, or several may
     be.
     """
-    _check_named(table, wanted)
+    for name in (wanted.text, wanted.label, wanted.group):
+        if name is not None and name not in table.filled:
+            raise table.start.bad(f"has no column '{name}'", suggest(name, list(table.filled)))
     texts = _texts(table, wanted)
-    text = texts.text
     labels = _label_columns(table, wanted, texts)
-    if text is None or not labels:
+    if texts.text is None or not labels:
         hint = (
             f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label "
             f"is a class, no number"
         )
         raise table.start.bad("has no text field with a label field", hint)
     label = _chosen(table, labels, wanted)
-    _check_documents(table, text, label)
+    _check_documents(table, texts.text, label)
+    roles = {"text": texts.text, "label": label.column}
     group = wanted.group or _group(table, (*texts, label.column))
-    fields = {"text": text, "label": label.column, "group": group, "first": texts.first}
-    used = {role: column for role, column in fields.items() if column is not None}
-    cells = table.filled[label.column]
-    several = any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
+    if group is not None:
+        roles["group"] = group
+    if texts.first is not None:
+        roles["first"] = texts.first
     proposal = Proposal(
-        "multi_label" if several or label.separator is not None else "single_label",
-        _reader(table, used, label),
+        _type(table, label),
+        _reader(table, roles, label),
         columns=table.columns,
-        read=list(used.values()),
+        read=list(roles.values()),
         seen=[*table.seen, *table.named_differently(label.column)],
     )
-    empty = sum(_lacks(row, text) or missing(row.values.get(label.column)) for row in table.rows)
+    return [proposal, *_dropping(table, proposal, texts.text, label)]
+
+
+def _type(table: Table, label: _Label) -> str:
+    cells = table.filled[label.column]
+    several = any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
+    return "multi_label" if several or label.separator is not None else "single_label"
+
+
+def _dropping(table: Table, proposal: Proposal, text: str, label: _Label) -> list[Proposal]:
+    """The same without the rows that lack a text or a label, where JSON has such."""
+    empty = 0
+    for row in table.rows:
+        empty += _is_blank(row, text) or missing(row.values.get(label.column))
     if not empty or table.reader["format"] != "json":
-        return [proposal]
+        return []
     seen = f"rows: {empty} of {len(table.rows)} have no text or no label and are left out"
-    dropping = {**proposal.reader, "drop_missing": True}
-    return [proposal, replace(proposal, reader=dropping, seen=[*proposal.seen, seen])]
+    reader = {**proposal.reader, "drop_missing": True}
+    return [replace(proposal, reader=reader, seen=[*proposal.seen, seen])]
 
 
-def _check_named(table: Table, wanted: Wanted) -> None:
-    for name in (wanted.text, wanted.label, wanted.group):
-        if name is not None and name not in table.filled:
-            hint = suggest(name, list(table.filled))
-            raise table.start.bad(f"has no column '{name}'", hint)
-
-
-def _lacks(row: DataRow, column: str) -> bool:
+def _is_blank(row: DataRow, column: str) -> bool:
     """Whether a row has no text there."""
     value = row.values.get(column)
     return missing(value) or (isinstance(value, str) and not value.strip())
@@ -121,13 +136,11 @@ def _texts(table: Table, wanted: Wanted) -> _Texts:
     readable = list(table.texts)
     if table.reader["format"] == "json":
         # The reader joins a list of texts.
-        for name, lists in table.lists.items():
-            if all(isinstance(item, str) for items in lists for item in items):
-                readable.append(name)
+        readable += [name for name in table.lists if set(map(type, table.items(name))) <= {str}]
     spelled = {name.casefold(): name for name in readable}
-    for before, after in _PAIRS:
-        if before in spelled and after in spelled and wanted.text in (None, spelled[after]):
-            return _Texts(spelled[before], spelled[after])
+    for query, text in _PAIRS:
+        if {query, text} <= spelled.keys() and wanted.text in (None, spelled[text]):
+            return _Texts(spelled[query], spelled[text])
     return _Texts(None, wanted.text or table.longest_text)
 
 
@@ -137,31 +150,30 @@ def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     """
     labels: list[_Label] = []
     refused: list[DataFormatError] = []
-    most_labels = max(2, min(_MOST_LABELS, len(table.rows) // 2))
+    sizes = range(2, max(2, min(_MOST_LABELS, len(table.rows) // 2)) + 1)
+    is_named = False
     for column in _label_candidates(table, texts):
         fault = _fault(table, column)
+        is_meant = wanted.label == column or LABEL.fullmatch(column) is not None
         if fault is None:
             label = _label(table, wanted, column)
-            if column == wanted.label or 2 <= len(label.values) <= most_labels:
+            if column == wanted.label or len(label.values) in sizes:
                 labels.append(label)
-        elif column == wanted.label or LABEL.fullmatch(column):
+                is_named |= label.is_called_so
+        elif is_meant:
             refused.append(fault)
-    named = any(LABEL.fullmatch(label.column) for label in labels)
-    if refused and (wanted.label is not None or not named):
+    if refused and (wanted.label is not None or not is_named):
         raise refused[0]
     return labels
 
 
 def _label_candidates(table: Table, texts: _Texts) -> list[str]:
     """Columns without the texts, and without what says something of the parts of a text."""
-    sizes = {name: [len(items) for items in lists] for name, lists in table.lists.items()}
-    parts = sizes.get(texts.text or "")
-    candidates: list[str] = []
-    for column in table.filled:
-        of_parts = parts is not None and sizes.get(column) == parts
-        if column not in texts and not of_parts:
-            candidates.append(column)
-    return candidates
+    candidates = [column for column in table.filled if column not in texts]
+    if texts.text not in table.lists:
+        return candidates
+    sizes = {name: list(map(len, lists)) for name, lists in table.lists.items()}
+    return [column for column in candidates if sizes.get(column) != sizes[texts.text]]
 
 
 def _fault(table: Table, column: str) -> DataFormatError | None:
@@ -175,38 +187,45 @@ def _fault(table: Table, column: str) -> DataFormatError | None:
 
 def _is_label(cell: Any) -> bool:
     """Whether a cell holds a label, or several."""
-    items = items_of(cell)
-    if any(isinstance(item, (dict, list)) for item in items):
-        return False
-    numbers = [item for item in items if isinstance(item, (int, float)) and not missing(item)]
+    if isinstance(cell, str):
+        return not _WRITTEN_LIST.fullmatch(cell)
+    numbers: list[float] = []
+    for item in items_of(cell):
+        if isinstance(item, (dict, list)):
+            return False
+        if isinstance(item, (int, float)) and not missing(item):
+            numbers.append(item)
     is_vector = len(set(numbers)) < len(numbers)
-    is_written_list = isinstance(cell, str) and _WRITTEN_LIST.fullmatch(cell.strip())
-    has_fractions = any(isinstance(number, float) for number in numbers)
-    return not (is_vector or is_written_list or has_fractions)
+    return not is_vector and float not in map(type, numbers)
 
 
 def _label(table: Table, wanted: Wanted, column: str) -> _Label:
-    items = [item for cell in table.filled[column] for item in items_of(cell)]
-    values = [str(item).strip() for item in items if not missing(item)]
+    values = {str(item).strip() for item in table.items(column) if not missing(item)}
     separator = wanted.separator if wanted.label in (None, column) else None
     if wanted.separator is None and column in table.texts:
         separator = _separator(values)
-    labels = set(values)
     if separator is not None:
-        labels = {label.strip() for value in values for label in value.split(separator)}
-    return _Label(column, separator, frozenset(labels) - {""})
+        values = _cut(values, separator)
+    return _Label(column, separator, frozenset(values) - {""})
 
 
-def _separator(values: Sequence[str]) -> str | None:
+def _separator(cells: set[str]) -> str | None:
     """What parts several labels of a cell: a sign whose parts are labels of other cells too, and no
     more than the different cells.
     """
-    cells = set(values)
     for sign in ("|", ";"):
-        labels = {label.strip() for value in cells for label in value.split(sign)}
-        if any(sign in value for value in cells) and len(labels) <= len(cells) and labels & cells:
+        labels = _cut(cells, sign)
+        if sign in "".join(cells) and len(labels) <= len(cells) and labels & cells:
             return sign
     return None
+
+
+def _cut(cells: Collection[str], sign: str) -> set[str]:
+    """The labels that a sign parts."""
+    labels: set[str] = set()
+    for cell in cells:
+        labels.update(map(str.strip, cell.split(sign)))
+    return labels
 
 
 def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
@@ -217,11 +236,9 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
     """
     if wanted.label is not None:
         return next(label for label in labels if label.column == wanted.label)
-    best = min(labels, key=lambda label: (not LABEL.fullmatch(label.column), len(label.values)))
-    if LABEL.fullmatch(best.column):
-        return best
+    best = min(labels, key=lambda label: (not label.is_called_so, len(label.values)))
     columns = [label.column for label in labels if label.values == best.values]
-    if len(columns) > 1:
+    if not best.is_called_so and len(columns) > 1:
         message = f"columns {', '.join(columns)} hold the same {len(best.values)} values"
         hint = (
             f"name the label with --label {columns[0]}; numbers to predict are `type: regression`"
@@ -232,38 +249,37 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
 
 def _check_documents(table: Table, text: str, label: _Label) -> None:
     """Raise DataFormatError where the rows are words with their tags, whatever parts them."""
-    cells = table.filled[label.column]
-    if not all(isinstance(cell, str) for cell in cells) or "O" not in label.values:
+    tags = table.texts.get(label.column)
+    if tags is None or "O" not in label.values or spelling_of(Counter(tags)) is None:
         return
-    words = [cell for cell in table.filled[text] if len(str(cell).split()) == 1]
-    if spelling_of(Counter(cells)) is not None and len(words) > 0.9 * len(table.filled[text]):
-        tags = ", ".join(sorted(label.values)[:6])
+    cells = table.filled[text]
+    words = sum(len(str(cell).split()) == 1 for cell in cells)
+    if words > 0.9 * len(cells):
+        shown = ", ".join(sorted(label.values)[:6])
         hint = "write a word and its tag a line, a blank line between sentences: `format: iob`"
-        raise table.rows[0].location.bad(f"the rows are words with tags ({tags})", hint)
+        raise table.rows[0].location.bad(f"the rows are words with tags ({shown})", hint)
 
 
 def _group(table: Table, taken: tuple[str | None, ...]) -> str | None:
     """The first column that is called so and in which some values, not all, repeat."""
     for name, values in table.filled.items():
-        distinct = len({str(value) for value in values})
+        distinct = len(set(map(str, values)))
         if name not in taken and _GROUP.fullmatch(name) and 1 < distinct < len(values):
             return name
     return None
 
 
-def _reader(table: Table, fields: dict[str, str], label: _Label) -> Options:
-    """The reader with the columns in its own terms."""
+def _reader(table: Table, roles: dict[str, str], label: _Label) -> Options:
+    """The reader with the columns in its own terms. roles: what a column is to its name."""
     reader = dict(table.reader)
     if reader["format"] == "json":
-        reader |= fields
+        reader |= roles
     elif reader["format"] == "parquet":
-        reader["columns"] = {
-            "labels" if role == "label" else role: name for role, name in fields.items()
-        }
+        reader["columns"] = {_PARQUET_ROLES.get(role, role): roles[role] for role in roles}
+    elif table.numbered:
+        reader["columns"] = {role: int(name) for role, name in roles.items()}
     else:
-        reader["columns"] = {
-            role: int(name) if table.numbered else name for role, name in fields.items()
-        }
+        reader["columns"] = roles
     names = table.named_in(label.column)
     if names is not None:
         reader["names"] = names

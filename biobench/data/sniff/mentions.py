@@ -8,10 +8,18 @@ from typing import Any
 from biobench.data.sniff.base import Proposal, Wanted
 from biobench.data.sniff.table import Table
 
-_START = ("start", "start_offset", "begin", "from", "start_char", "startOffset", "offset_start")
-_END = ("end", "end_offset", "stop", "to", "end_char", "endOffset", "offset_end")
-_LABEL = ("label", "labels", "type", "tag", "entity", "entity_type", "category", "class")
-_TEXT = (str, list)
+_NAMES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "start": (
+        int,
+        ("start", "start_offset", "begin", "from", "start_char", "startOffset", "offset_start"),
+    ),
+    "end": (int, ("end", "end_offset", "stop", "to", "end_char", "endOffset", "offset_end")),
+    "label": (
+        (str, list),
+        ("label", "labels", "type", "tag", "entity", "entity_type", "category", "class"),
+    ),
+}
+"""What the reader asks of a mention, to the types of its values and what corpora call it."""
 _MOST = 0.9
 """Share of the mentions that must have one shape; the reader names the others."""
 
@@ -19,8 +27,8 @@ _MOST = 0.9
 def mention_lists(table: Table, wanted: Wanted) -> list[Proposal]:
     """A field of mentions beside the longest text."""
     text = wanted.text or table.longest_text or ""
-    for name, lists in table.lists.items():
-        fields = _fields([mention for mentions in lists for mention in mentions])
+    for name in table.lists:
+        fields = _fields(table.items(name))
         if text in table.texts and fields is not None:
             layout = table.reader.get("layout", "table")
             reader = {"format": "json_spans", "layout": layout, "text": text, "spans": name}
@@ -40,8 +48,8 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
     if not objects or len(objects) < _MOST * len(mentions):
         return None
     fields: dict[str, str] = {}
-    for role, names, kind in (("start", _START, int), ("end", _END, int), ("label", _LABEL, _TEXT)):
-        name = _named(objects, names, kind)
+    for role, (types, names) in _NAMES.items():
+        name = _named(objects, names, types)
         if name is None:
             return None
         if name != role:
@@ -50,13 +58,13 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
 
 
 def _is_triple(mention: Any) -> bool:
-    return isinstance(mention, list) and [type(item) for item in mention] == [int, int, str]
+    return isinstance(mention, list) and list(map(type, mention)) == [int, int, str]
 
 
-def _named(objects: Sequence[dict[str, Any]], names: Sequence[str], kind: Any) -> str | None:
-    """The first of these fields that nearly all objects have with a value of this kind."""
+def _named(objects: Sequence[dict[str, Any]], names: Sequence[str], types: Any) -> str | None:
+    """The first of these fields that nearly all objects have with a value of these types."""
     for name in names:
-        number = sum(isinstance(item.get(name), kind) for item in objects)
+        number = sum(isinstance(item.get(name), types) for item in objects)
         if number >= _MOST * len(objects):
             return name
     return None

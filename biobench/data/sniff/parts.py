@@ -25,6 +25,8 @@ _NO_DATA_NAMES = re.compile(
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """Of a name: `CDR_TrainingSet` is CDR, Training and Set."""
+_MOST_UNUSED = 5
+"""Files without a place that are named."""
 
 
 Names = dict[str, str | list[str]]
@@ -62,9 +64,7 @@ def find_parts(path: Path) -> Parts:
         if file.is_file() and _may_be_data(file.relative_to(path)):
             files.append(file)
             by_ending.setdefault(file.suffix, []).append(file)
-    splits = _named_splits(path, by_ending)
-    if not splits:
-        splits = {"all": _whole(path, by_ending)}
+    splits = _named_splits(path, by_ending.values()) or {"all": _whole(path, by_ending)}
     return _parts(path, splits, files)
 
 
@@ -72,35 +72,49 @@ def _of_file(path: Path) -> Parts:
     """The file, or it and those of its ending beside it, where these are splits."""
     folder = path.parent
     siblings = sorted(f for f in folder.iterdir() if f.suffix == path.suffix and f.is_file())
-    splits = _named_splits(folder, {path.suffix: siblings})
-    if any(path in group for group in splits.values()):
+    splits = _named_splits(folder, [siblings])
+    if path in _flat(splits):
         return _parts(folder, splits, siblings)
     return _parts(folder, {"all": [path]}, [path])
 
 
-def _named_splits(folder: Path, by_ending: FilesByRole) -> FilesByRole:
-    """The files of each split, of the same data in several formats those of the one that has every
-    split; empty where none names train and test.
-    """
-    named = [_by_split(folder, files) for files in by_ending.values()]
-    named = [splits for splits in named if {"train", "test"} <= splits.keys()]
-    return max(named, key=lambda n: (len(n), sum(map(len, n.values()))), default={})
+def _flat(splits: FilesByRole) -> list[Path]:
+    return [path for paths in splits.values() for path in paths]
+
+
+def _relative(folder: Path, paths: Iterable[Path]) -> list[str]:
+    """Their names from the folder."""
+    return [path.relative_to(folder).as_posix() for path in paths]
 
 
 def _may_be_data(path: Path) -> bool:
-    hidden = any(name.startswith((".", "__")) for name in path.parts)
-    no_data = path.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(path.name) is not None
-    return not hidden and not no_data
+    for name in path.parts:
+        if name.startswith((".", "__")):
+            return False
+    return path.suffix not in _NO_DATA and not _NO_DATA_NAMES.fullmatch(path.name)
+
+
+def _named_splits(folder: Path, same_endings: Iterable[list[Path]]) -> FilesByRole:
+    """The files of each split, of the same data in several formats those of the one that has every
+    split; empty where none names train and test.
+    """
+    best: FilesByRole = {}
+    for files in same_endings:
+        splits = _by_split(folder, files)
+        size, best_size = len(_flat(splits)), len(_flat(best))
+        if {"train", "test"} <= splits.keys() and (len(splits), size) > (len(best), best_size):
+            best = splits
+    return best
 
 
 def _by_split(folder: Path, files: Iterable[Path]) -> FilesByRole:
     """Files whose path names a split, in the order of the splits."""
-    files_of: FilesByRole = {}
+    files_of: FilesByRole = {name: [] for name in SPLITS}
     for file in files:
         split = _split_of(file.relative_to(folder))
         if split is not None:
-            files_of.setdefault(split, []).append(file)
-    return {name: files_of[name] for name in SPLITS if name in files_of}
+            files_of[split].append(file)
+    return {name: paths for name, paths in files_of.items() if paths}
 
 
 def _split_of(path: Path) -> str | None:
@@ -121,44 +135,41 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
         return [text for text in texts if text.parent in annotated]
     if not by_ending:
         raise UsageError(f"'{folder}' holds no data files", hint="give a data file")
-    parents = {file.parent for files in by_ending.values() for file in files}
-    if len(by_ending) > 1 or len(parents) > 1:
-        endings = ", ".join(
-            f"{len(files)} {name or 'without ending'}" for name, files in by_ending.items()
-        )
-        folders = sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5]
-        message = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
-        if len(parents) > 1:
-            message += f" in {', '.join(folders)}"
-        hint = (
-            "give one data file, or a folder whose files name train, dev and test; where texts and "
-            "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
-        )
-        raise UsageError(message, hint=hint)
-    (files,) = by_ending.values()
-    return files
+    files = _flat(by_ending)
+    folders = sorted(set(_relative(folder, [file.parent for file in files])))
+    if len(by_ending) == len(folders) == 1:
+        return files
+    endings = [f"{len(named)} {name or 'without ending'}" for name, named in by_ending.items()]
+    message = f"'{folder}' holds no train and test files, and not one shape of data: "
+    message += ", ".join(endings)
+    if len(folders) > 1:
+        message += f" in {', '.join(folders[:5])}"
+    hint = (
+        "give one data file, or a folder whose files name train, dev and test; where texts and "
+        "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
+    )
+    raise UsageError(message, hint=hint)
 
 
 def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     folds = _folds(folder, splits)
     if folds:
-        fold_files = {name: paths[:1] for name, paths in splits.items()}
-        patterns: Names = {name: f"{FOLD}/{path.name}" for name, (path,) in fold_files.items()}
-        return Parts(folder, DataFiles(fold_files), patterns, folds)
+        files_of_first: FilesByRole = {}
+        patterns: Names = {}
+        for name, paths in splits.items():
+            files_of_first[name] = [folder / "1" / paths[0].name]
+            patterns[name] = f"{FOLD}/{paths[0].name}"
+        return Parts(folder, DataFiles(files_of_first), patterns, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
-    taken = {path for paths in splits.values() for path in paths}
-    unused = [str(file.relative_to(folder)) for file in files if file not in taken]
-    if len(unused) > 5:
-        unused[5:] = ["…"]
+    unused = _relative(folder, sorted(set(files).difference(_flat(splits))))
+    if len(unused) > _MOST_UNUSED:
+        unused[_MOST_UNUSED:] = ["…"]
     return Parts(folder, DataFiles(splits), names, unused=tuple(unused))
 
 
 def name_files(parts: Parts, files: FilesByRole) -> Parts:
     """The same folder with these files of each split, in this order."""
-    names: Names = {
-        split: [path.relative_to(parts.folder).as_posix() for path in paths]
-        for split, paths in files.items()
-    }
+    names: Names = {split: _relative(parts.folder, paths) for split, paths in files.items()}
     return Parts(parts.folder, DataFiles(files), names, unused=parts.unused)
 
 
@@ -169,8 +180,6 @@ def _folds(folder: Path, splits: FilesByRole) -> int:
         wanted = {folder / str(number + 1) / paths[0].name for number in range(numbers)}
         if numbers < 2 or set(paths) != wanted:
             return 0
-    for paths in splits.values():
-        paths.sort(key=lambda path: int(path.parent.name))
     return numbers
 
 
@@ -180,17 +189,18 @@ def _named(folder: Path, paths: list[Path]) -> str | list[str]:
     Patterns: by the folder that they share, how deep they lie below it, and their ending; then by
     how their names begin.
     """
-    names = [path.relative_to(folder).as_posix() for path in paths]
+    names = _relative(folder, paths)
     if len(names) == 1:
         return names[0]
     shared = Path(os.path.commonpath([path.parent for path in paths]))
-    within = shared.relative_to(folder).parts
+    within = shared.relative_to(folder)
     depths = {len(path.relative_to(shared).parts) - 1 for path in paths}
-    below = ["*"] * depths.pop() if len(depths) == 1 else ["**"]
+    below = ["**"]
+    if len(depths) == 1:
+        below = ["*"] * depths.pop()
     stem = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 (letters are meant)
     ending = f"*{paths[0].suffix}"
-    for steps in ([*within, *below, ending], [*within, f"{stem}{ending}"]):
-        pattern = "/".join(steps)
-        if set(folder.glob(pattern)) == set(paths):
-            return pattern
+    for pattern in (within.joinpath(*below, ending), within / f"{stem}{ending}"):
+        if set(folder.glob(pattern.as_posix())) == set(paths):
+            return pattern.as_posix()
     return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from biobench.data.counts import groups_of
 from biobench.schema.document import Document
 
 _PERSONAL = re.compile(
@@ -22,12 +23,12 @@ def signs_of_persons(columns: Sequence[str], documents: Sequence[Document]) -> s
 
     A column of patients, texts that belong together, or texts with dates and with names.
     """
-    for column in columns:
-        if _PERSONAL.fullmatch(column.strip()):
-            return f"column '{column.strip()}'"
-    if len({document.group for document in documents}) < len(documents):
+    for column in map(str.strip, columns):
+        if _PERSONAL.fullmatch(column):
+            return f"column '{column}'"
+    texts = [document.text for document in documents]
+    if len(groups_of(documents)) < len(texts):
         return "several texts of one group"
-    has_dates = any(_DATE.search(document.text) for document in documents)
-    if has_dates and any(_NAMED.search(document.text) for document in documents):
+    if any(map(_DATE.search, texts)) and any(map(_NAMED.search, texts)):
         return "dates and names of persons in the texts"
     return ""

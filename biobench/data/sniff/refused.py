@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from biobench.data.readers.files import read_lines
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted, lines_of
 
 _FASTTEXT = "__label__"
 
@@ -13,7 +12,7 @@ def unread_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     lines of `label|text`.
     """
     for location in corpus.places():
-        lines = [line for _, line in read_lines(location.path) if line.strip()]
+        lines = list(filter(str.strip, lines_of(location.path)))
         if not lines:
             raise location.bad("is empty", "put the data of the split there, or remove the file")
         remedy = "write each row as label, tab, text, below a header `label`, tab, `text`"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers.base import FileLine
-from biobench.data.readers.files import DataRow, missing
+from biobench.data.readers.files import DataRow, items_of, missing
 from biobench.data.sniff.base import Options
 
 Names = Mapping[str, list[str]]
@@ -43,25 +43,29 @@ class Table:
                 if not missing(value):
                     values.append(value)
         self.columns = list(every)
-        self.filled = {
-            name: values for name, values in every.items() if 2 * len(values) > len(self.rows)
-        }
-        self.texts = self._of(str)
-        self.lists = self._of(list)
-
-    def _of(self, kind: type) -> dict[str, list[Any]]:
-        """Columns whose values are all of a kind."""
-        return {
-            name: values
-            for name, values in self.filled.items()
-            if all(isinstance(value, kind) for value in values)
-        }
+        self.filled, self.texts, self.lists = {}, {}, {}
+        for name, values in every.items():
+            if 2 * len(values) <= len(self.rows):
+                continue
+            self.filled[name] = values
+            types = set(map(type, values))
+            if types == {str}:
+                self.texts[name] = values
+            elif types == {list}:
+                self.lists[name] = values
 
     @property
     def longest_text(self) -> str | None:
         """Of the columns of texts the one that holds most."""
         lengths = {name: sum(map(len, texts)) for name, texts in self.texts.items()}
-        return max(lengths, key=lambda name: lengths[name], default=None)
+        return max(lengths, key=lengths.__getitem__, default=None)
+
+    def items(self, column: str) -> list[Any]:
+        """What the column's cells hold: the items of lists, and what is no list."""
+        items: list[Any] = []
+        for cell in self.filled[column]:
+            items += items_of(cell)
+        return items
 
     def named_in(self, column: str) -> list[str] | Literal["file"] | None:
         """What the column's integers stand for, as the reader's `names`; None where no file says
@@ -70,16 +74,14 @@ class Table:
         of_files = [names.get(column) for names in self.names.values()]
         if not of_files or not all(of_files):
             return None
-        return of_files[0] if all(names == of_files[0] for names in of_files) else "file"
+        return of_files[0] if of_files.count(of_files[0]) == len(of_files) else "file"
 
     def named_differently(self, column: str) -> list[str]:
         """What the user should know where files number the classes of a column differently."""
         if self.named_in(column) != "file":
             return []
-        return [
-            f"column {column}: the files number their classes differently, each is read by its own "
-            f"names"
-        ]
+        numbers = "the files number their classes differently, each is read by its own names"
+        return [f"column {column}: {numbers}"]
 
     def row_with(self, name: str, value: Any) -> DataRow:
         """The first row that has this value there."""

@@ -40,17 +40,17 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
 
     A few tags of another shape are left to the reader, whose message names their line.
     """
-    usual = {tag for tag in tags if _USUAL.fullmatch(tag)}
-    share = sum(tags[tag] for tag in usual) / max(1, sum(tags.values()))
-    if share > 0.9 and usual != {"O"}:
+    usual = {tag: number for tag, number in tags.items() if _USUAL.fullmatch(tag)}
+    share = sum(usual.values()) / max(1, sum(tags.values()))
+    if share > 0.9 and usual.keys() != {"O"}:
         return Spelling()
-    if len(tags) < 2 or len(tags) > _MOST_NAMES:
+    if not 2 <= len(tags) <= _MOST_NAMES:
         return None
     spelled, unspelled = _all_spelled(tags)
     if unspelled:
         return _names_only(tags)
     tag_map = {tag: usual_tag for tag, usual_tag in spelled.items() if usual_tag != tag}
-    return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
+    return Spelling(tag_map, bare=any(map(_BARE.fullmatch, tags)))
 
 
 def _all_spelled(tags: Iterable[str]) -> tuple[dict[str, str], list[str]]:
@@ -66,8 +66,8 @@ def _all_spelled(tags: Iterable[str]) -> tuple[dict[str, str], list[str]]:
             unspelled.append(tag)
         else:
             spelled[tag] = usual_tag
-    has_types = any("-" in usual_tag for usual_tag in spelled.values())
-    if len(unspelled) == 1 and has_types and "O" not in spelled.values():
+    usual_tags = spelled.values()
+    if len(unspelled) == 1 and "-" in "".join(usual_tags) and "O" not in usual_tags:
         spelled[unspelled.pop()] = "O"
     return spelled, unspelled
 
@@ -130,13 +130,13 @@ def _letters(
     """The letters of the tags (O, B, I, ...), and how many mentions begin with each."""
     letters, begins = set[str](), Counter[str]()
     for sequence in sequences:
-        inside = None  # the type of the mention that may go on
+        last_type = None  # of the mention that may go on
         for tag in sequence:
             letter, _, name = spelling.usual(tag).partition("-")
             letters.add(letter)
-            if letter in ("B", "S", "U") or (letter == "I" and inside != name):
+            if letter in ("B", "S", "U") or (letter == "I" and last_type != name):
                 begins[letter] += 1
-            inside = None if letter == "O" else name
+            last_type = None if letter == "O" else name
     return letters, begins
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any
 
 from biobench.data.readers.files import DataRow
@@ -20,48 +20,47 @@ def token_lists(table: Table, wanted: Wanted) -> list[Proposal]:
 
     Raises DataFormatError for tags that are numbers without names.
     """
-    lists = table.lists
-    pairs = [pair for pair in permutations(lists, 2) if _aligned(lists[pair[0]], lists[pair[1]])]
+    pairs = [pair for pair in permutations(table.lists, 2) if _aligned(table, *pair)]
     # Of several columns of tags (parts of speech, chunks) those of entities are meant.
     for words, tags in sorted(pairs, key=lambda pair: "ner" not in pair[1].casefold()):
         sequences = [_written(table, row, tags) for row in table.rows]
-        every = [tag for sequence in sequences for tag in sequence]
-        if every and all(type(tag) is int for tag in every):
+        every = list(chain.from_iterable(sequences))
+        types = set(map(type, every))
+        if types == {int}:
             hint = "name their meanings in `reader.names`, as in [O, B-Disease, I-Disease]"
             message = f"the tags are numbers without names (column '{tags}')"
-            raise table.row_with(tags, lists[tags][0]).bad(message, hint)
-        spelling = spelling_of(Counter(every)) if all(isinstance(x, str) for x in every) else None
-        if spelling is not None:
-            options, seen = scheme_options(spelling, sequences)
-            return [_proposal(table, words, tags, scheme, seen) for scheme in options]
+            raise table.row_with(tags, table.lists[tags][0]).bad(message, hint)
+        spelling = spelling_of(Counter(every)) if types == {str} else None
+        if spelling is None:
+            continue
+        schemes, seen = scheme_options(spelling, sequences)
+        about = [f"tags: {seen}", *table.named_differently(tags)]
+        proposals: list[Proposal] = []
+        for scheme in schemes:
+            proposal = Proposal("token_ner", _reader(table, words, tags, scheme), seen=about)
+            proposal.columns, proposal.read = table.columns, [words, tags]
+            proposals.append(proposal)
+        return proposals
     return []
 
 
-def _proposal(table: Table, words: str, tags: str, scheme: Options, seen: str) -> Proposal:
-    return Proposal(
-        "token_ner",
-        _reader(table, words, tags, scheme),
-        columns=table.columns,
-        read=[words, tags],
-        seen=[f"tags: {seen}", *table.named_differently(tags)],
-    )
-
-
-def _aligned(words: list[list[Any]], tags: list[list[Any]]) -> bool:
-    """Whether they are texts, and nearly all as many as the tags."""
-    if len(words) != len(tags):
-        return False
-    fits = [len(a) == len(b) for a, b in zip(words, tags, strict=True)]
-    are_texts = all(isinstance(word, str) for row in words for word in row)
-    return are_texts and any(words) and sum(fits) >= _MOST * len(fits)
+def _aligned(table: Table, words: str, tags: str) -> bool:
+    """Whether the words are texts, and nearly all as many as the tags."""
+    rows = list(zip(table.lists[words], table.lists[tags], strict=False))
+    fitting = sum(len(row_words) == len(row_tags) for row_words, row_tags in rows)
+    same_rows = len(table.lists[words]) == len(table.lists[tags])
+    are_texts = set(map(type, table.items(words))) == {str}
+    return same_rows and are_texts and fitting >= _MOST * len(rows)
 
 
 def _written(table: Table, row: DataRow, tags: str) -> list[Any]:
     """The row's tags, as texts where its file names their integers."""
-    names = table.names.get(row.location.path, {}).get(tags, [])
-    inside = range(len(names))
-    values = row.values.get(tags) or []
-    return [names[tag] if type(tag) is int and tag in inside else tag for tag in values]
+    names = dict(enumerate(table.names.get(row.location.path, {}).get(tags, [])))
+    written: list[Any] = []
+    for tag in row.values.get(tags) or []:
+        is_number = type(tag) is int
+        written.append(names.get(tag, tag) if is_number else tag)
+    return written
 
 
 def _reader(table: Table, words: str, tags: str, scheme: Options) -> Options:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
-from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import SEPARATORS
-from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width, lines_of
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
@@ -30,30 +28,40 @@ class _Layout:
     @property
     def columns(self) -> list[str]:
         """As the reader wants them."""
-        named = {self.token: "token", self.tag: "tag"}
-        return [named.get(number, f"skip{number}") for number in range(self.width)]
+        columns = [f"skip{number}" for number in range(self.width)]
+        columns[self.token], columns[self.tag] = "token", "tag"
+        return columns
+
+    def cells(self, line: str) -> list[str] | None:
+        """The line's cells; None where it is no row."""
+        cells = line.split(SEPARATORS[self.separator])
+        return cells if len(cells) == self.width else None
 
 
 def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Token files with tags of any spelling, under each scheme that they may have."""
-    files = [[line for _, line in read_lines(path)] for path in corpus.paths]
-    every = list(chain.from_iterable(files))
-    layout = _layout([line for line in every if line.strip() and not line.startswith(_MARKERS)])
+    lines: list[str] = []
+    for path in corpus.paths:
+        lines += [*lines_of(path), ""]  # a file ends a sentence
+    layout = _layout([line for line in lines if not _parts_sentences(line)])
     if layout is None:
         return []
-    options, seen = scheme_options(layout.spelling, _sequences(layout, files))
+    schemes, seen = scheme_options(layout.spelling, _sequences(layout, lines))
     reader: Options = {"format": "iob", "columns": layout.columns, "separator": layout.separator}
-    for line in every:
-        if line.startswith("#") and not line.startswith(_MARKERS) and not _is_row(layout, line):
+    for line in lines:
+        if line.startswith("#") and not _parts_sentences(line) and layout.cells(line) is None:
             reader["comments"] = "hash"
-    return [
-        Proposal("token_ner", {**reader, **scheme}, columns=layout.columns, seen=[f"tags: {seen}"])
-        for scheme in options
-    ]
+    proposals: list[Proposal] = []
+    for scheme in schemes:
+        options = {**reader, **scheme}
+        tags = [f"tags: {seen}"]
+        proposals.append(Proposal("token_ner", options, columns=layout.columns, seen=tags))
+    return proposals
 
 
-def _is_row(layout: _Layout, line: str) -> bool:
-    return len(line.split(SEPARATORS[layout.separator])) == layout.width
+def _parts_sentences(line: str) -> bool:
+    """Whether a line is blank or marks a document."""
+    return not line.strip() or line.startswith(_MARKERS)
 
 
 def _layout(rows: list[str]) -> _Layout | None:
@@ -64,16 +72,18 @@ def _layout(rows: list[str]) -> _Layout | None:
         if width < 2 or share < _MOST:
             continue
         columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
-        numbered = width > 2 and all(cell.isdecimal() for cell in columns[0])
-        token = 1 if numbered else 0
-        # Rows of texts may have labels that look like tags; their texts hold blanks.
-        blanks = sum(" " in cell.strip() for cell in columns[token])
-        if blanks >= (1 - _MOST) * len(columns[token]):
-            continue
+        numbered = width > 2 and all(map(str.isdecimal, columns[0]))
+        token = int(numbered)  # the column before it holds numbers
         tagged = _tag_column(columns, token)
-        if tagged is not None:
+        if tagged is not None and not _are_texts(columns[token]):
             return _Layout(separator, width, token, *tagged)
     return None
+
+
+def _are_texts(cells: tuple[str, ...]) -> bool:
+    """Whether cells hold blanks: rows of texts may have labels that look like tags."""
+    blanks = sum(" " in cell.strip() for cell in cells)
+    return blanks >= (1 - _MOST) * len(cells)
 
 
 def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelling] | None:
@@ -85,14 +95,13 @@ def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelli
     return None
 
 
-def _sequences(layout: _Layout, files: list[list[str]]) -> Iterator[list[str]]:
+def _sequences(layout: _Layout, lines: list[str]) -> Iterator[list[str]]:
     """The tags of each sentence."""
-    for lines in files:
-        tags: list[str] = []
-        for line in lines:
-            if not line.strip() or line.startswith(_MARKERS):
-                yield tags
-                tags = []
-            elif _is_row(layout, line):
-                tags.append(line.split(SEPARATORS[layout.separator])[layout.tag])
-        yield tags
+    tags: list[str] = []
+    for line in lines:
+        cells = layout.cells(line)
+        if _parts_sentences(line):
+            yield tags
+            tags = []
+        elif cells is not None:
+            tags.append(cells[layout.tag])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from biobench.data.counts import label_occurrences
 from biobench.data.readers import get_reader
@@ -28,9 +29,12 @@ class Attempt:
     @property
     def labels(self) -> Counter[str]:
         """Label to how often it stands in the data."""
-        if self.proposal.type == "multiple_choice":
-            return Counter(chr(ord("a") + i) for d in self.documents for i in range(len(d.pieces)))
-        return Counter(label_occurrences(self.documents))
+        if self.proposal.type != "multiple_choice":
+            return Counter(label_occurrences(self.documents))
+        letters: Counter[str] = Counter()
+        for document in self.documents:
+            letters.update(ascii_lowercase[: len(document.pieces)])
+        return letters
 
 
 def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:

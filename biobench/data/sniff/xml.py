@@ -18,12 +18,9 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         if not stream.read(64).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
             return []
     name = _local(parse_xml(start))
-    roots = (parse_xml(location) for location in corpus.places())
+    roots = map(parse_xml, corpus.places())
     if name == "XMI":
-        types = sorted({layer for root in roots for layer in _layers(root)})
-        seen = [f"layers: {', '.join(types)}; take out of `types` what is no mention"]
-        reader = {"format": "xmi", "types": {layer: layer for layer in types}}
-        return [Proposal("span_ner", reader, unit="document", seen=seen)]
+        return [_layers(list(roots))]
     entities = untyped = 0
     for root in roots:
         entities += root.find("sentence/entity") is not None
@@ -38,10 +35,15 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     return [proposal]
 
 
-def _layers(root: ET.Element) -> set[str]:
-    """Names of the elements that cover characters, those of the text's own structure aside."""
-    covering = {_local(e) for e in root if e.get("begin") != e.get("end")}
-    return covering - set(_NO_MENTIONS)
+def _layers(roots: list[ET.Element]) -> Proposal:
+    """Mentions of every type that covers characters, the text's own structure aside."""
+    names: set[str] = set()
+    for root in roots:
+        names.update(_local(e) for e in root if e.get("begin") != e.get("end"))
+    types = sorted(names.difference(_NO_MENTIONS))
+    seen = [f"layers: {', '.join(types)}; take out of `types` what is no mention"]
+    reader = {"format": "xmi", "types": dict(zip(types, types, strict=True))}
+    return Proposal("span_ner", reader, unit="document", seen=seen)
 
 
 def _local(element: ET.Element) -> str:
