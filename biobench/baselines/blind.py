@@ -33,11 +33,12 @@ def chosen(data: TaskData, table: BoolArray) -> list[Prediction]:
     """Predictions for the test split from a table of yes and no, (documents, labels) or (labels,)
     for all documents.
     """
-    rows = np.broadcast_to(table, (len(data.test), len(data.labels)))
-    return [
-        Prediction(d.id, labels=tuple(compress(data.labels, row)))
-        for d, row in zip(data.test, rows, strict=True)
-    ]
+    predictions = []
+    for d, row in zip(
+        data.test, np.broadcast_to(table, (len(data.test), len(data.labels))), strict=True
+    ):
+        predictions.append(Prediction(d.id, labels=tuple(compress(data.labels, row))))
+    return predictions
 
 
 def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline]:
@@ -71,22 +72,23 @@ def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """No mention anywhere; and mentions that begin at each word as often as in training, with
     labels and lengths drawn from there.
     """
-    places: Counter[tuple[str, int]] = Counter()
+    begun: Counter[tuple[str, int]] = Counter()
     total = 0
     for d in data.train:
         words = Words.of(d)
         total += len(words)
-        places.update((label, end - begin) for begin, end, label in words.places(d.spans))
-    kinds = sorted(places)
+        for begin, end, label in words.places(d.spans):
+            begun[label, end - begin] += 1
+    kinds = sorted(begun)
     # Nested mentions can begin more often than there are words; a word then always begins one.
-    begun = np.array([places[kind] for kind in kinds], dtype=np.float64)
-    edges = np.cumsum(begun / max(total, 1, places.total()))
+    shares = np.array([begun[kind] for kind in kinds]) / max(total, 1, begun.total())
+    edges = np.cumsum(shares)
     rng = np.random.default_rng(seed)
-    tests = [(d.id, Words.of(d)) for d in data.test]
+    words_of = {d.id: Words.of(d) for d in data.test}
     draws = []
     for _ in range(DRAWS):
         predictions = []
-        for name, words in tests:
+        for name, words in words_of.items():
             spans = []
             drawn = np.searchsorted(edges, rng.random(len(words)), side="right")
             for begin in np.flatnonzero(drawn < len(kinds)).tolist():

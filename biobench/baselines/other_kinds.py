@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import Ridge
 
 from biobench.baselines.blind import Baseline
-from biobench.baselines.reading import WORD, fit_svm, word_counter
+from biobench.baselines.reading import WORD, fit_svm, texts, word_counter
 from biobench.kinds.synonyms import DEPTH, first_concepts
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.task import TaskSpec
@@ -36,29 +36,28 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
     """The training mean; least squares on the shared words of two texts, or ridge regression on the
     words of one.
     """
+    truth = np.array([float(d.labels[0]) for d in data.train])
+    average = np.full(len(data.test), truth.mean())
+    mean = _numbers("training mean", "the mean of training", spec, data, average)
+    if any(d.query for d in data.train):
+        slope = np.linalg.lstsq(_overlaps(data.train), truth, rcond=None)[0]
+        words = "least squares on the share of different words that both texts have"
+        values = _overlaps(data.test) @ slope
+        return [mean, _numbers("token overlap", words, spec, data, values)]
+    vectorizer = word_counter(ngram_range=(1, 2))
+    ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform(texts(data.train)), truth)
+    words = "TF-IDF of words and word pairs, ridge regression"
+    values = ridge.predict(vectorizer.transform(texts(data.test)))
+    return [mean, _numbers("bag of words", words, spec, data, values)]
+
+
+def _numbers(name: str, words: str, spec: TaskSpec, data: TaskData, values: FloatArray) -> Baseline:
+    """A number for each test document, kept on the scale."""
     assert spec.scale is not None
-    low, high = spec.scale
-    train = [float(d.labels[0]) for d in data.train]
-
-    def numbered(name: str, words: str, values: FloatArray) -> Baseline:
-        clipped = np.clip(values, low, high).tolist()
-        predictions = [
-            Prediction(d.id, label_scores=(value,))
-            for d, value in zip(data.test, clipped, strict=True)
-        ]
-        return Baseline(name, words, [predictions])
-
-    average = np.full(len(data.test), float(np.mean(train)))
-    mean = numbered("training mean", "the mean of training", average)
-    if not any(d.query for d in data.train):
-        vectorizer = word_counter(ngram_range=(1, 2))
-        ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform([d.text for d in data.train]), train)
-        values = ridge.predict(vectorizer.transform([d.text for d in data.test]))
-        words = "TF-IDF of words and word pairs, ridge regression"
-        return [mean, numbered("bag of words", words, np.asarray(values, dtype=np.float64))]
-    slope = np.linalg.lstsq(_overlaps(data.train), np.array(train), rcond=None)[0]
-    words = "least squares on the share of different words that both texts have"
-    return [mean, numbered("token overlap", words, _overlaps(data.test) @ slope)]
+    predictions = []
+    for document, value in zip(data.test, np.clip(values, *spec.scale).tolist(), strict=True):
+        predictions.append(Prediction(document.id, label_scores=(value,)))
+    return Baseline(name, words, [predictions])
 
 
 def _overlaps(documents: Sequence[Document]) -> FloatArray:
@@ -72,8 +71,8 @@ def _overlaps(documents: Sequence[Document]) -> FloatArray:
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """The commonest set of training, every option, and a linear model of each option's words."""
-    number_of = {label: number for number, label in enumerate(data.labels)}
-    sets = Counter(tuple(sorted(number_of[label] for label in d.labels)) for d in data.train)
+    sets = Counter(tuple(sorted(map(data.labels.index, d.labels))) for d in data.train)
+    # of equally common ones the smallest, then the first by the task's label order
     numbers = min(sets, key=lambda members: (-sets[members], len(members), members))
     commonest = [data.labels[number] for number in numbers]
     words = "the most frequent set of right options of training"
@@ -121,24 +120,27 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
         margins_of[option.question.id][data.labels[option.number]] = margin
     predictions = []
     for question, margin_of in margins_of.items():
-        positive = [label for label, margin in margin_of.items() if margin > 0]
-        labels = positive or [max(margin_of, key=margin_of.__getitem__)]
+        labels = [label for label, margin in margin_of.items() if margin > 0]
+        if not labels:
+            labels = [max(margin_of, key=margin_of.__getitem__)]
         predictions.append(Prediction(question, labels=tuple(labels)))
     return Baseline(name, words, [predictions])
 
 
 def _option_features(options: Sequence[_Option], seen: int, labels: int) -> csr_matrix:
     """(options, features). seen: how many of them, from the first, words are counted in."""
-    blocks = []
-    for texts in ([o.text for o in options], [o.question.query for o in options]):
-        vectorizer = word_counter(token_pattern=WORD)
-        blocks.append(vectorizer.fit(texts[:seen]).transform(texts))
-    names = np.eye(labels)[[option.number for option in options]]
-    shares = []
+    of_options, of_questions, named = [], [], []
     for option in options:
-        words = _words(option.text)
-        shares.append(len(words & _words(option.question.query)) / max(len(words), 1))
-    features: csr_matrix = hstack([*blocks, csr_matrix(np.column_stack([shares, names]))]).tocsr()
+        words, query = _words(option.text), option.question.query
+        of_options.append(option.text)
+        of_questions.append(query)
+        share = len(words & _words(query)) / max(len(words), 1)
+        named.append([share, *np.eye(labels)[option.number]])
+    blocks = []
+    for counted in (of_options, of_questions):
+        vectorizer = word_counter(token_pattern=WORD).fit(counted[:seen])
+        blocks.append(vectorizer.transform(counted))
+    features: csr_matrix = hstack([*blocks, csr_matrix(named)]).tocsr()
     return features
 
 
@@ -147,22 +149,23 @@ def name_baselines(data: TaskData) -> list[Baseline]:
     names = Counter(label for d in data.train for label in d.labels)
     by_names = sorted(data.labels, key=names.__getitem__, reverse=True)
     ranking = [label for label in by_names[:DEPTH] if names[label]]
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
-    candidates = vectorizer.fit_transform(d.text for d in data.train).T
-    queries = vectorizer.transform(d.text for d in data.test)
-    labels = [d.labels for d in data.train]
-    nearest: list[list[int]] = []
-    for begin in range(0, len(data.test), _QUERIES):
-        cosines = np.asarray((queries[begin : begin + _QUERIES] @ candidates).todense())
-        # equal candidates in their order
-        nearest += np.argsort(-cosines, axis=1, kind="stable").tolist()
-    letters = [
-        Prediction(d.id, labels=tuple(first_concepts(row, labels)))
-        for d, row in zip(data.test, nearest, strict=True)
-    ]
     words = "the concepts with most names in training, for every query"
-    cosine = "TF-IDF of 2 to 4 letters inside words, candidates by their cosine"
-    return [
-        _constant("commonest concepts", words, data, ranking),
-        Baseline("letter n-grams", cosine, [letters]),
-    ]
+    return [_constant("commonest concepts", words, data, ranking), _letters(data)]
+
+
+def _letters(data: TaskData) -> Baseline:
+    """For each query the concepts of the candidates in the order of their cosine."""
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
+    candidates = vectorizer.fit_transform(texts(data.train)).T
+    queries = vectorizer.transform(texts(data.test))
+    concepts = [document.labels for document in data.train]
+    predictions = []
+    for begin in range(0, len(data.test), _QUERIES):
+        cosines = (queries[begin : begin + _QUERIES] @ candidates).toarray()
+        # equal candidates in their order
+        nearest = np.argsort(-cosines, axis=1, kind="stable").tolist()
+        for query, row in zip(data.test[begin:], nearest, strict=False):
+            labels = tuple(first_concepts(row, concepts))
+            predictions.append(Prediction(query.id, labels=labels))
+    words = "TF-IDF of 2 to 4 letters inside words, candidates by their cosine"
+    return Baseline("letter n-grams", words, [predictions])

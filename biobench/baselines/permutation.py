@@ -2,14 +2,14 @@
 
 `beats` swaps two baselines' outcomes within groups of documents. It alone cannot tell whether text
 matters: a baseline that guesses labels at random has a better macro F1 than the majority class. So
-`beats_permuted` compares a baseline with itself after its predictions were permuted among the
-documents, which keeps how often it says what.
+`labels_beat_permuted` and `mentions_beat_permuted` compare a baseline with itself after its
+predictions were permuted among the documents, which keeps how often it says what.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from biobench.baselines.words import Place, Words
-from biobench.schema.document import Document, Prediction
+from biobench.schema.document import Document, Prediction, Span
 from biobench.score import GroupCounts
 from biobench.stats.counts import f1_from_sums
 from biobench.stats.types import BoolArray, FloatArray, IntArray
@@ -60,7 +60,7 @@ def beats(baseline: GroupCounts, opponent: GroupCounts, evaluated: BoolArray, se
 
     def macro(counts: GroupCounts, hits: ArrayLike, predicted: ArrayLike) -> FloatArray:
         """With these counts moved to a baseline; all (..., labels)."""
-        tp, fp = counts.tp.sum(axis=0), counts.fp.sum(axis=0)
+        tp, fp, _ = counts.totals
         return _macro(tp + hits, tp + fp + predicted, gold, evaluated)
 
     rng = np.random.default_rng(seed)
@@ -74,78 +74,92 @@ def beats(baseline: GroupCounts, opponent: GroupCounts, evaluated: BoolArray, se
     return Tested(score, opposed, _p(score - opposed, np.concatenate(drawn)))
 
 
-def beats_permuted(
+def labels_beat_permuted(
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
     labels: Sequence[str],
     evaluated: BoolArray,
     seed: int,
-    *,
-    mentions: bool,
 ) -> Tested:
     """Whether a baseline's macro F1 is higher than with its predictions permuted among the
-    documents.
-
-    mentions: predictions are mentions, compared by word positions, permuted among documents of
-    similar length; else they are labels, permuted by whole groups, so that what a group's documents
-    share stays together.
+    documents, by whole groups, so that what a group's documents share stays together.
     """
-    prediction_of = {p.document: p for p in predictions}
-    true: list[list[Place]] = []
-    predicted: list[list[Place]] = []
-    gold_labels: Counter[str] = Counter()
-    sizes = []
+    labels_of = {p.document: p.labels for p in predictions}
+    true, predicted = [], []
     for document in gold:
-        answer = prediction_of.get(document.id, Prediction(document.id))
-        if mentions:
-            words = Words.of(document)
-            sizes.append(len(words))
-            true.append(words.places(document.spans))
-            predicted.append(words.places(answer.spans))
-            gold_labels.update(label for _, _, label in set(document.spans))
-        else:
-            # the labels of a whole document, each once
-            true.append([(0, 0, label) for label in set(document.labels)])
-            predicted.append([(0, 0, label) for label in set(answer.labels)])
-            gold_labels.update(set(document.labels))
-    seats = partial(_by_group, np.unique([d.group for d in gold], return_inverse=True)[1])
-    if mentions:
-        seats = partial(_within_lengths, np.array(sizes))
-    predicted_labels = Counter(label for row in predicted for _, _, label in row)
-    gold_sums = np.array([gold_labels[label] for label in labels])
-    predicted_sums = np.array([predicted_labels[label] for label in labels])
-    hits = _hits_by_seat(true, predicted, labels)
-
-    def macro(seat: IntArray) -> float:
-        """With the predictions of document i laid on document seat[i]."""
-        return float(_macro(hits(seat), predicted_sums, gold_sums, evaluated))
-
-    return _permuted(macro, seats, len(gold), seed)
+        true.append(_of_whole(document.labels))
+        predicted.append(_of_whole(labels_of.get(document.id, ())))
+    gold_sums = _by_label(true, labels)
+    _, groups = np.unique([document.group for document in gold], return_inverse=True)
+    macro = _macro_by_seat(true, predicted, labels, gold_sums, evaluated)
+    return _permuted(macro, partial(_by_group, groups), len(gold), seed)
 
 
-def _hits_by_seat(
-    true: Sequence[Sequence[Place]], predicted: Sequence[Sequence[Place]], labels: Sequence[str]
-) -> Callable[[IntArray], IntArray]:
-    """From seats, (documents,), to true positives, (labels,), with the predictions of document i
-    laid on document seat[i].
+def _of_whole(labels: Iterable[str]) -> list[Place]:
+    """The labels of a whole document, each once."""
+    return [(0, 0, label) for label in set(labels)]
+
+
+def mentions_beat_permuted(
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+    labels: Sequence[str],
+    evaluated: BoolArray,
+    seed: int,
+) -> Tested:
+    """Whether a baseline's macro F1 is higher than with its mentions, by word positions, permuted
+    among documents of similar length.
+    """
+    spans_of = {p.document: p.spans for p in predictions}
+    true, predicted, sizes = [], [], []
+    mentions: list[set[Span]] = []
+    for document in gold:
+        words = Words.of(document)
+        sizes.append(len(words))
+        true.append(words.places(document.spans))
+        predicted.append(words.places(spans_of.get(document.id, ())))
+        # a mention without words of its own is gold that nothing can hit
+        mentions.append(set(document.spans))
+    gold_sums = _by_label(mentions, labels)
+    macro = _macro_by_seat(true, predicted, labels, gold_sums, evaluated)
+    return _permuted(macro, partial(_within_lengths, np.array(sizes)), len(gold), seed)
+
+
+def _by_label(rows: Sequence[Iterable[tuple[int, int, str]]], labels: Sequence[str]) -> IntArray:
+    """How many of the rows' items have each label, (labels,)."""
+    counted = Counter(label for _, _, label in chain.from_iterable(rows))
+    return np.array([counted[label] for label in labels])
+
+
+def _macro_by_seat(
+    true: Sequence[Sequence[Place]],
+    predicted: Sequence[Sequence[Place]],
+    labels: Sequence[str],
+    gold_sums: IntArray,
+    evaluated: BoolArray,
+) -> Callable[[IntArray], float]:
+    """From seats, (documents,), to macro F1 with the predictions of document i laid on document
+    seat[i].
     """
     number = {item: i for i, item in enumerate(dict.fromkeys(chain(*true, *predicted)))}
+    column = {label: i for i, label in enumerate(labels)}
     # an item and its document as one number; the last of the sorted ones is beyond all
     keys = {np.iinfo(np.int64).max}
-    column = {label: i for i, label in enumerate(labels)}
     rows = []
     for position, (gold_items, answers) in enumerate(zip(true, predicted, strict=True)):
         keys.update(position * len(number) + number[place] for place in gold_items)
         rows += [(position, number[place], column[place[2]]) for place in answers]
     gold_keys = np.array(sorted(keys), dtype=np.int64)
     document, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    predicted_sums = np.bincount(label, minlength=len(labels))
 
-    def hits(seat: IntArray) -> IntArray:
+    def macro(seat: IntArray) -> float:
         laid = seat[document] * len(number) + item
         is_gold = gold_keys[np.searchsorted(gold_keys, laid)] == laid
-        return np.bincount(label[is_gold], minlength=len(labels))
+        hits = np.bincount(label[is_gold], minlength=len(labels))
+        return float(_macro(hits, predicted_sums, gold_sums, evaluated))
 
-    return hits
+    return macro
 
 
 def types_beat_permuted(
@@ -163,14 +177,14 @@ def types_beat_permuted(
     found: list[set[str]] = []
     for prediction in predictions:
         for start, end, label in prediction.spans:
-            key = prediction.document, start, end
-            if key in types_at:
+            true_types = types_at.get((prediction.document, start, end))
+            if true_types is not None:
                 labels.append(label)
-                found.append(types_at[key])
+                found.append(true_types)
     names, types = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         return None
-    fits = np.array([[name in true_types for name in names.tolist()] for true_types in found])
+    fits = np.column_stack([[name in true_types for true_types in found] for name in names])
     rows = np.arange(len(types))
     return _permuted(lambda order: float(fits[rows, types[order]].mean()), None, len(types), seed)
 
@@ -183,9 +197,10 @@ def beats_permuted_score(
     """
 
     def moved(order: IntArray) -> float:
-        answers = [predictions[number] for number in order]
-        pairs = zip(predictions, answers, strict=True)
-        return score([replace(answer, document=p.document) for p, answer in pairs])
+        answers = []
+        for prediction, number in zip(predictions, order, strict=True):
+            answers.append(replace(predictions[number], document=prediction.document))
+        return score(answers)
 
     return _permuted(moved, None, len(predictions), seed)
 

@@ -130,6 +130,11 @@ def _truth(documents: Sequence[Document], labels: Sequence[str]) -> BoolArray:
     return np.array([[label in d.labels for label in labels] for d in documents])
 
 
+def texts(documents: Sequence[Document]) -> list[str]:
+    """The text of each document."""
+    return [document.text for document in documents]
+
+
 def word_counter(**options: Any) -> TfidfVectorizer:
     """TF-IDF of the most frequent features, their counts on a logarithmic scale."""
     return TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, **options)
@@ -143,10 +148,7 @@ def _word_features(train: Sequence[Document], test: Sequence[Document]) -> tuple
         of_pairs = word_counter(analyzer=_of_pair)
         return of_pairs.fit_transform(train), of_pairs.transform(test)
     of_texts = word_counter(ngram_range=(1, 2), token_pattern=WORD)
-    return (
-        of_texts.fit_transform([d.text for d in train]),
-        of_texts.transform([d.text for d in test]),
-    )
+    return of_texts.fit_transform(texts(train)), of_texts.transform(texts(test))
 
 
 def fit_svm(features: object, truth: BoolArray, seed: int) -> LinearSVC:
@@ -174,14 +176,20 @@ def _of_pair(document: Document) -> list[str]:
     """Features of two texts: of each side, of what both share, and of a word here with a word
     there.
     """
-    sides = [re.findall(WORD, text.lower()) for text in (document.query, document.text)]
     features: list[str] = []
-    for mark, words in zip("12", sides, strict=True):
+    different: list[dict[str, None]] = []
+    for mark, text in (("1", document.query), ("2", document.text)):
+        words = re.findall(WORD, text.lower())
+        different.append(dict.fromkeys(words))
         features += [f"{mark} {word}" for word in words]
         features += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
-    query, text = (list(dict.fromkeys(words))[:_ACROSS] for words in sides)
-    features += [f"both {word}" for word in query if word in set(text)]
-    return features + [f"{a} | {b}" for a in query for b in text]
+    query, text_words = (list(side)[:_ACROSS] for side in different)
+    for word in query:
+        if word in different[1]:
+            features.append(f"both {word}")
+    for word, other_word in itertools.product(query, text_words):
+        features.append(f"{word} | {other_word}")
+    return features
 
 
 def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
@@ -206,9 +214,9 @@ def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
 
 def _lengths(documents: Sequence[Document]) -> FloatArray:
     """(documents, 4): characters and words of the text and of the first text of a pair."""
-    rows = [
-        (len(d.text), len(d.text.split()), len(d.query), len(d.query.split())) for d in documents
-    ]
+    rows = []
+    for d in documents:
+        rows.append((len(d.text), len(d.text.split()), len(d.query), len(d.query.split())))
     return np.array(rows, np.float64)
 
 

@@ -7,6 +7,7 @@ The check compares the corpus with itself (`biobench.data.checks.edges`), so it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from biobench.baselines.words import Words
 from biobench.data.checks import edges
@@ -32,17 +33,24 @@ def surface(documents: Sequence[Document]) -> GateCheck:
         f"{100 * share.bad:.1f} % of the edges of {share.mentions} mentions lie inside words or on "
         f"punctuation"
     )
-    meant, shifted = edges.cause(documents), False
-    moves = [(moved.bad, name, moved) for name, moved in _moves(documents).items()]
-    moves = [move for move in moves if _enough(share, move[2])]
+    moves = []
+    for name, moved in _moves(documents).items():
+        # mentions at the ends cannot be moved; a move that leaves few of them says nothing
+        if 0 < moved.mentions >= share.mentions / 2:
+            moves.append((moved.bad, name, moved))
+    shifted = False
     if moves:
-        bad, name, moved = min(moves, key=lambda move: move[:2])
+        bad, name, moved = min(moves, key=itemgetter(0, 1))
         shifted = edges.explains(share, moved)
         figure = f"{100 * bad:.1f} % if all were moved {name}"
         words += f", only {figure}: offsets are shifted" if shifted else f", {figure}"
+    meant = edges.cause(documents)
     if meant is not None:
         words += f"; {meant}"
-    unreachable = sum(len(mentions) for d in documents for mentions in edges.unreachable(d))
+    unreachable = 0
+    for document in documents:
+        cut, blank = edges.unreachable(document)
+        unreachable += len(cut) + len(blank)
     far = share.mentions > 0 and unreachable >= MOST * share.mentions
     if far:
         words += f"; {unreachable} mentions begin or end inside a word or with white space"
@@ -58,11 +66,6 @@ def dropped_gold(documents: Sequence[Document]) -> list[GateCheck]:
     words = f"{dropped} of {mentions} mentions begin with I-, and their decoding drops them"
     passed = dropped < MOST * mentions
     return [GateCheck(name="dropped", passed=passed, words=words, flagged=passed)]
-
-
-def _enough(share: edges.BadEdges, moved: edges.BadEdges) -> bool:
-    """Mentions at the ends cannot be moved; a move that leaves few of them behind says nothing."""
-    return 0 < moved.mentions >= share.mentions / 2
 
 
 def _moves(documents: Sequence[Document]) -> dict[str, edges.BadEdges]:

@@ -24,8 +24,9 @@ from biobench.baselines.permutation import (
     PERMUTATIONS,
     Tested,
     beats,
-    beats_permuted,
     beats_permuted_score,
+    labels_beat_permuted,
+    mentions_beat_permuted,
     types_beat_permuted,
 )
 from biobench.baselines.reading import bag_of_words, dictionary, length_only
@@ -41,6 +42,7 @@ from biobench.schema.record import SliceScores
 from biobench.schema.task import TaskSpec
 from biobench.score import Part, counts, oracle, parts_of, score_task
 from biobench.score.slices import slice_scores
+from biobench.stats.types import BoolArray
 from biobench.store.baselines import find_baseline, save_baseline
 from biobench.version import __version__
 
@@ -235,9 +237,12 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     if len(fresh) < UNITS:
         words += f"; of the others at least {UNITS} are needed"
         return data, [GateCheck(name="overlap", passed=False, words=words)]
-    words += f"; the text is tested on the other {len(fresh)}"
-    flagged = bool(shared) or total - len(fresh) > FLAGGED * total
-    check = GateCheck(name="overlap", passed=True, words=words, flagged=flagged)
+    check = GateCheck(
+        name="overlap",
+        passed=True,
+        words=f"{words}; the text is tested on the other {len(fresh)}",
+        flagged=bool(shared) or total - len(fresh) > FLAGGED * total,
+    )
     return _with_test(data, fresh), [check]
 
 
@@ -261,9 +266,11 @@ def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> l
     metric = "macro F1" if KINDS[spec.type].counted else spec.metric.primary
     answers: list[tuple[str, str, Tested]] = []
     for name, baseline, opponent in _questions(spec, scored):
-        tested = _tested(spec, data, baseline, opponent)
-        rival = "itself with its predictions permuted among the documents"
-        if opponent is not None:
+        if opponent is None:
+            tested = _beats_itself(spec, data, baseline)
+            rival = "itself with its predictions permuted among the documents"
+        else:
+            tested = _beats_other(spec, data, baseline, opponent)
             rival = opponent.name
         figures = f"{100 * tested.observed:.1f} against {100 * tested.opponent:.1f}"
         answers.append((name, f"{baseline.name} and {rival}: {metric} {figures}", tested))
@@ -300,25 +307,29 @@ def _questions(
     return [*questions, ("beats permuted", reader, None)]
 
 
-def _tested(
-    spec: TaskSpec, data: TaskData, baseline: Baseline, opponent: Baseline | None
-) -> Tested:
-    """Whether a baseline beats another one, or, without one, itself permuted."""
+def _evaluated(data: TaskData) -> BoolArray:
+    """(labels,), those with gold in the full test split."""
+    return np.isin(data.labels, data.gold_labels)
+
+
+def _beats_other(spec: TaskSpec, data: TaskData, baseline: Baseline, opponent: Baseline) -> Tested:
+    """Whether a baseline beats another one in macro F1."""
+    count = partial(counts, type=spec.type, labels=data.labels, gold=data.test)
+    counted, opposed = (count(predictions=b.draws[0]) for b in (baseline, opponent))
+    return beats(counted, opposed, _evaluated(data), SEED)
+
+
+def _beats_itself(spec: TaskSpec, data: TaskData, baseline: Baseline) -> Tested:
+    """Whether a baseline beats itself with its predictions permuted among the documents."""
     predictions = baseline.draws[0]
-    evaluated = np.array([label in set(data.gold_labels) for label in data.labels])
-    if opponent is not None:
-        count = partial(counts, type=spec.type, labels=data.labels, gold=data.test)
-        counted, opposed = count(predictions=predictions), count(predictions=opponent.draws[0])
-        return beats(counted, opposed, evaluated, SEED)
-    if KINDS[spec.type].counted:
-        return beats_permuted(
-            data.test, predictions, data.labels, evaluated, SEED, mentions=spec.is_ner
-        )
 
     def score(moved: Sequence[Prediction]) -> float:
         return score_task(spec, data, data.test, moved).values[spec.metric.primary]
 
-    return beats_permuted_score(predictions, score, SEED)
+    if not KINDS[spec.type].counted:
+        return beats_permuted_score(predictions, score, SEED)
+    beats_permuted = mentions_beat_permuted if spec.is_ner else labels_beat_permuted
+    return beats_permuted(data.test, predictions, data.labels, _evaluated(data), SEED)
 
 
 def _judged(spec: TaskSpec, name: str, words: str, tested: Tested, bound: float) -> GateCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +45,13 @@ class Cell(TaskScores):
     def is_untrained(self) -> bool:
         """Whether seeds play no part on this side."""
         return self.group is not None and self.group.is_untrained
+
+    def on_splits(self, seeds: Sequence[int]) -> Cell:
+        """With the scores of these seeds alone; a printed score stays as it is."""
+        if self.group is None:
+            return self
+        score_of = dict(zip(self.seeds, self.scores, strict=True))
+        return replace(self, scores=tuple(map(score_of.__getitem__, seeds)), seeds=tuple(seeds))
 
     @property
     def lack(self) -> str:
@@ -104,21 +111,27 @@ class PairedTask:
         return max((group.ratio for group in self.groups), default=0.0)
 
     @property
-    def lacks(self) -> tuple[str, str]:
+    def lacks(self) -> list[str]:
         """What keeps the difference over seeds from being tested, of each side; empty where nothing
         does. A printed score is tested over seeds alone, so a side without seeds keeps it from it.
         """
-        first, second = (
-            COUNTS[0] if self.is_printed and side.is_untrained else side.lack for side in self.sides
-        )
-        return first, second
+        lacks = []
+        for side in self.sides:
+            if self.is_printed and side.is_untrained:
+                lacks.append(COUNTS[0])
+            else:
+                lacks.append(side.lack)
+        return lacks
 
     @property
     def seed_noise(self) -> tuple[Part, ...] | None:
         """Variance of the difference over seeds (Welch); None where a side's is unknown."""
-        if any(self.lacks):
-            return None
-        return tuple(part for side in self.sides for part in side.seed_noise or ())
+        variances: list[Part] = []
+        for side, lack in zip(self.sides, self.lacks, strict=True):
+            if lack or side.seed_noise is None:
+                return None
+            variances += side.seed_noise
+        return tuple(variances)
 
     @property
     def noise(self) -> TaskNoise:
@@ -132,10 +145,10 @@ class PairedTask:
         """Variance of the difference over splits; None without splits that both sides have, and for
         fewer than three.
         """
-        first, second = (np.array(side.scores) for side in self.sides)
-        if not self.ratio or self.is_printed or len(first) < LEAST_SEEDS:
+        if not self.ratio or self.is_printed or len(self.sides[0].scores) < LEAST_SEEDS:
             return None
-        return splits_part(first - second, self.ratio, resolution=self.unit)
+        differences = np.subtract(self.sides[0].scores, self.sides[1].scores)
+        return splits_part(differences, self.ratio, resolution=self.unit)
 
 
 def paired_task(sides: tuple[Cell, Cell], evidence: Evidence) -> PairedTask:
@@ -157,25 +170,19 @@ def paired_task(sides: tuple[Cell, Cell], evidence: Evidence) -> PairedTask:
     return PairedTask(sides, (documents[0], documents[1]))
 
 
-def on_common_splits(cells: Sequence[Cell]) -> list[Cell]:
-    """One task's cells of all models, with the splits alone that all of them have where its runs
-    are several splits of one corpus: on others no order of the models would be just.
+def on_common_splits(cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """One task's cells by model, with the splits alone that all models have where its runs are
+    several splits of one corpus: on others no order of the models would be just.
 
     Raises UsageError where they share none.
     """
-    groups = [cell.group for cell in cells if cell.group is not None]
+    groups = [cell.group for cell in cells.values() if cell.group is not None]
     if not any(group.folds for group in groups):
-        return list(cells)
-    shared = sorted(set.intersection(*(set(group.seeds) for group in groups)))
+        return dict(cells)
+    shared = set.intersection(*(set(group.seeds) for group in groups))
     if not shared:
         raise UsageError(
             "the models have no split in common",
             hint="run all on all splits; several splits are never independent",
         )
-    paired = []
-    for cell in cells:
-        if cell.group is not None:
-            scores = tuple(cell.scores[cell.seeds.index(seed)] for seed in shared)
-            cell = replace(cell, scores=scores, seeds=tuple(shared))
-        paired.append(cell)
-    return paired
+    return {label: cell.on_splits(sorted(shared)) for label, cell in cells.items()}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import combinations, compress
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -137,30 +138,30 @@ def answered(
         results,
         question.average,
         suite=question.suite,
-        tasks=question.task_ids(own_specs) or None,
+        tasks=question.task_ids(own_specs),
     )
     evidence = Evidence(
         None if data_dir is None else Path(data_dir),
         {spec.id: spec.path for spec in own_specs.values()},
     )
     bars = no_skill(results.baselines)
-    parts = tuple(
-        compared_part(section, question, evidence, bars)
-        for section in language_sections(common, pooled=question.pooled)
+    sections = tuple(
+        compared_part(on_tasks, question, evidence, bars)
+        for on_tasks in language_sections(common, pooled=question.pooled)
     )
     published = tuple(entrant.label for entrant in entrants if entrant.is_published)
     notes = [
-        *reading_notes(question, common, parts, evidence),
-        *verdict_notes(question, parts, published),
+        *reading_notes(question, common, sections, evidence),
+        *verdict_notes(question, sections, published),
     ]
     return Comparison(
-        models=tuple(common.cells),
+        models=common.labels,
         average=question.average,
         alpha=question.alpha,
         protocol=common.protocol,
         metrics=common.metrics,
         published=published,
-        parts=parts,
+        parts=sections,
         matched=matched_pairs(question.models, entrants, ledgers),
         failed=failed_runs(common),
         notes=tuple(dict.fromkeys(notes)),
@@ -249,7 +250,7 @@ def compared_part(
     guessing = find_guessing(common, bars, evidence)
     pairs = [
         pair_result(common, labels, evidence, guessing, alpha=alpha)
-        for labels in combinations(common.cells, 2)
+        for labels in combinations(common.labels, 2)
     ]
     among_all = corrected(pairs, alpha=alpha, rope=rope, guessing=guessing)
     ranking = ranked_models(common, among_all, guessing)
@@ -261,39 +262,35 @@ def compared_part(
 def failed_runs(common: CommonTasks) -> tuple[FailedRun, ...]:
     """The runs of the compared models that lie far below their siblings."""
     failed = []
-    for label in common.cells:
+    for label in common.labels:
         for cell in common.cells_of(label):
             if cell.group is None:
                 continue
-            flags = cell.group.failed(cell.metric)
-            lost = set(compress(cell.group.seeds, flags))
+            flag_of = dict(zip(cell.group.seeds, cell.group.failed(cell.metric), strict=True))
             for seed, score in zip(cell.seeds, cell.scores, strict=True):
-                if seed in lost:
+                if flag_of[seed]:
                     failed.append(FailedRun(label, cell.info.id, seed, score))
     return tuple(failed)
 
 
 def unknown_noise_notes(common: CommonTasks, evidence: Evidence) -> list[str]:
     """Why test-set noise is unknown, a line a reason with its tasks."""
-    tasks_of: dict[str, list[str]] = {}
+    tasks_of: dict[str, dict[str, None]] = defaultdict(dict)
     for info in common.tasks:
-        reasons = set()
-        for cells in common.cells.values():
-            cell = cells[info.id]
-            if cell.group is not None and not cell.group.ratio:
-                left_out = evidence.left_out(cell.group, cell.metric)
-                if isinstance(left_out, str):
-                    reasons.add(left_out)
-        for reason in reasons:
-            tasks_of.setdefault(reason, []).append(info.id)
-    return [
-        f"test-set noise is unknown on {', '.join(tasks)}: {reason}"
-        for reason, tasks in sorted(tasks_of.items())
-    ]
+        for cell in common.cells[info.id].values():
+            if cell.group is None or cell.group.ratio:
+                continue
+            left_out = evidence.left_out(cell.group, cell.metric)
+            if isinstance(left_out, str):
+                tasks_of[left_out][info.id] = None
+    notes = []
+    for reason, tasks in sorted(tasks_of.items()):
+        notes.append(f"test-set noise is unknown on {', '.join(tasks)}: {reason}")
+    return notes
 
 
 def reading_notes(
-    question: Question, common: CommonTasks, parts: Sequence[ComparedPart], evidence: Evidence
+    question: Question, common: CommonTasks, sections: Sequence[ComparedPart], evidence: Evidence
 ) -> list[str]:
     """What the scores are of, and what is known of the runs; a plan, and what departs from it."""
     notes = [*common.notes, *unknown_noise_notes(common, evidence)]
@@ -304,26 +301,28 @@ def reading_notes(
     if plan is None:
         return notes
     notes += [f"declared before looking: plan {plan.hash}", *plan.departures(common)]
-    exploratory = sorted(
-        " – ".join(sorted((pair.first, pair.second))) for pair in parts[0].pairs if pair.exploratory
-    )
+    exploratory = []
+    for pair in sections[0].pairs:
+        if pair.exploratory:
+            exploratory.append(" – ".join(sorted((pair.first, pair.second))))
     if exploratory:
-        notes.append(f"exploratory, not in the declared plan: {', '.join(exploratory)}")
+        names = ", ".join(sorted(exploratory))
+        notes.append(f"exploratory, not in the declared plan: {names}")
     return notes
 
 
 def verdict_notes(
-    question: Question, parts: Sequence[ComparedPart], published: Sequence[str]
+    question: Question, sections: Sequence[ComparedPart], published: Sequence[str]
 ) -> list[str]:
     """How the verdicts are to be read. published: the models that are known from print alone."""
     notes = []
-    if len(parts) > 1:
+    if len(sections) > 1:
         notes.append("each language has its own verdict; --pooled asks for one over all of them")
     if 0 < len(published) < len(question.models):
         notes.append(
             "the printed scores were made with other code and maybe other splits than the runs here"
         )
-    if question.rope and any(pair.same is None for part in parts for pair in part.pairs):
+    if question.rope and any(pair.same is None for section in sections for pair in section.pairs):
         notes.append(
             f"not tested whether models are the same within {100 * question.rope:g} points where "
             f"one has not {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import attrgetter, ne
 
@@ -28,9 +29,9 @@ def same_conditions(entrants: Sequence[Entrant], task: str) -> Runs:
     """
     stored: dict[str, ByCondition] = {}
     for entrant in sorted(entrants, key=attrgetter("label")):
-        by_condition: dict[Condition, list[RunGroup]] = {}
+        by_condition: dict[Condition, list[RunGroup]] = defaultdict(list)
         for group in entrant.groups.get(task, ()):
-            by_condition.setdefault(group.condition, []).append(group)
+            by_condition[group.condition].append(group)
         if by_condition:
             stored[entrant.label] = by_condition
     if not stored:
@@ -44,36 +45,36 @@ def _shared_condition(task: str, stored: Mapping[str, ByCondition]) -> Condition
     shared = set.intersection(*(set(groups) for groups in stored.values()))
     if not shared:
         raise _nothing_in_common(task, stored)
-    preferences: tuple[Callable[[RunGroup], bool], ...] = (
-        lambda group: group.is_full,
-        lambda group: not group.variant,
-    )
+    groups_under: dict[Condition, list[RunGroup]] = defaultdict(list)
+    for groups in stored.values():
+        for condition in shared:
+            groups_under[condition] += groups[condition]
+    preferences = (attrgetter("is_full"), lambda group: not group.variant)
     for is_preferred in preferences:
-        preferred = set(shared)
-        for groups in stored.values():
-            preferred -= {c for c in shared if not all(map(is_preferred, groups[c]))}
+        preferred = {c for c in shared if all(map(is_preferred, groups_under[c]))}
         shared = preferred or shared
     if len(shared) > 1:
-        groups = next(iter(stored.values()))
+        groups_to_name: list[RunGroup] = []
+        for condition in shared:
+            groups_to_name += next(iter(stored.values()))[condition]
         raise UsageError(
             f"{task}: runs under {len(shared)} conditions are stored",
-            hint=_name_of_these([group for condition in shared for group in groups[condition]]),
+            hint=_name_of_these(groups_to_name),
         )
     return shared.pop()
 
 
 def _nothing_in_common(task: str, stored: Mapping[str, ByCondition]) -> UsageError:
     """The first model and the first one whose runs were made otherwise."""
-    sides = [(label, *next(iter(groups.items()))) for label, groups in stored.items()]
     described: dict[Condition, str] = {}
-    for label, condition, groups in sides:
-        variant = groups[0].variant
+    for label, groups in stored.items():
+        condition = next(iter(groups))
+        variant = groups[condition][0].variant
         protocol = f"with {variant}" if variant else "in full"
         release = f"(spec {condition[0][:8]}, data {condition[1][:8]})"
         described.setdefault(condition, f"'{label}' was run {protocol} {release}")
     (condition, words), (other_condition, other_words), *_ = described.items()
-    differs = map(ne, condition, other_condition)
-    differing = next(compress(CONDITION, differs))
+    differing = next(compress(CONDITION, map(ne, condition, other_condition)))
     return UsageError(
         f"{task}: {words} and {other_words}: not the same {differing}, so not comparable",
         hint="run both the same way, or name the other tasks with --task (repeatable)",
@@ -103,17 +104,22 @@ def _name_of_these(groups: Sequence[RunGroup]) -> str:
 
 def differences(runs: Runs) -> list[str]:
     """What is not part of the protocol, yet may explain a difference: precision and the window."""
-    briefs = {label: group.briefs[0] for label, group in runs.items() if group.source != "external"}
+    precisions: dict[str, str] = {}
+    windows: dict[str, tuple[int, int]] = {}
+    for label, group in runs.items():
+        brief = group.briefs[0]
+        if group.source == "external":
+            continue
+        precisions[f"{label} in {brief.precision}"] = brief.precision
+        if brief.type != NEEDLE:
+            window = f"{label} {brief.max_length} tokens, {brief.lost_gold} lost"
+            windows[window] = (brief.max_length, brief.lost_gold)
     notes = []
-    if len({brief.precision for brief in briefs.values()}) > 1:
-        each = "; ".join(f"{label} in {brief.precision}" for label, brief in briefs.items())
-        notes.append(f"trained in different precision ({each})")
-    windows = {(b.max_length, b.lost_gold) for b in briefs.values() if b.type != NEEDLE}
-    if len(windows) > 1:
-        each = "; ".join(
-            f"{label} {b.max_length} tokens, {b.lost_gold} lost" for label, b in briefs.items()
-        )
+    if len(set(precisions.values())) > 1:
+        notes.append(f"trained in different precision ({'; '.join(precisions)})")
+    if len(set(windows.values())) > 1:
         notes.append(
-            f"windows cut the test documents differently, gold beyond them is missed ({each})"
+            f"windows cut the test documents differently, gold beyond them is missed "
+            f"({'; '.join(windows)})"
         )
     return notes

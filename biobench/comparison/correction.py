@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from biobench.comparison.plan import DeclaredPlan
 from biobench.comparison.ranks import Guessing
 from biobench.comparison.result import TIE, Conclusion, PairResult, Verdict, Word
@@ -26,20 +28,25 @@ def corrected(
     here = holm([_p(pair.answer) for pair in pairs], alpha)
     beyond = holm([_p(pair.wider_answer) for pair in pairs], alpha)
     same = holm([_p_outside(pair, rope) for pair in pairs], alpha)
-    tested = len([step for step in here if step is not None])
+    tested = len(here) - here.count(None)
     results = []
     for pair, step_here, step_beyond, step_same in zip(pairs, here, beyond, same, strict=True):
         conclusion = _conclusion(pair.answer, step_here)
+        wider_conclusion = _conclusion(pair.wider_answer, step_beyond)
+        if conclusion is not None and wider_conclusion is not None:
+            wider_conclusion = _never_narrower(wider_conclusion, conclusion)
+        detectable = None
+        if pair.answer is not None:
+            detectable = pair.answer.detectable(alpha=alpha / tested)
         result = replace(
             pair,
             here=conclusion,
-            beyond=_conclusion(pair.wider_answer, step_beyond, narrower=conclusion),
+            beyond=wider_conclusion,
             tested=tested,
             rope=rope,
             same=_conclusion(pair.answer, step_same, tails=2),
+            detectable=detectable,
         )
-        if pair.answer is not None:
-            result = replace(result, detectable=pair.answer.detectable(alpha=alpha / tested))
         results.append(replace(result, verdict=_verdict(result, guessing)))
     return tuple(results)
 
@@ -61,7 +68,7 @@ def by_plan(
     declared = iter(corrected(planned, alpha=alpha, rope=rope, guessing=guessing))
     results = []
     for pair in among_all:
-        if pair in planned:
+        if plan.declares(pair.first, pair.second):
             results.append(next(declared))
         else:
             results.append(replace(pair, exploratory=True))
@@ -70,8 +77,8 @@ def by_plan(
 
 def may_be_same(pair: PairResult) -> bool:
     """Whether there are runs enough to say that two models are the same within a margin."""
-    seeds = [line.n_first for line in pair.tasks], [line.n_second for line in pair.tasks]
-    return all(min(of_side) >= SAME_SEEDS and sum(of_side) >= SAME_RUNS for of_side in seeds)
+    seeds = np.array([(line.n_first, line.n_second) for line in pair.tasks])
+    return bool(seeds.min() >= SAME_SEEDS and seeds.sum(axis=0).min() >= SAME_RUNS)
 
 
 def _p(answer: Answer | None) -> float | None:
@@ -86,32 +93,39 @@ def _p_outside(pair: PairResult, rope: float) -> float | None:
 
 
 def _conclusion(
-    answer: Answer | None,
-    step: HolmStep | None,
-    *,
-    narrower: Conclusion | None = None,
-    tails: int = 1,
+    answer: Answer | None, step: HolmStep | None, *, tails: int = 1
 ) -> Conclusion | None:
-    """narrower: the conclusion about these tasks; the wider question has no narrower interval,
-    though Holm may decide about it at a lower level. tails: tests at the level of the step.
-    """
+    """tails: tests at the level of the step."""
     if answer is None or step is None:
         return None
-    interval = answer.interval(1 - tails * step.alpha)
-    if narrower is not None and narrower.interval.half_width > interval.half_width:
-        interval = answer.interval_as_wide_as(narrower.interval.half_width)
-    return Conclusion(answer, step.adjusted, interval, step.passed)
+    return Conclusion(
+        answer=answer,
+        p_corrected=step.adjusted,
+        interval=answer.interval(1 - tails * step.alpha),
+        is_shown=step.passed,
+    )
+
+
+def _never_narrower(wider: Conclusion, narrower: Conclusion) -> Conclusion:
+    """The wider question with an interval at least as wide as that about these tasks, though Holm
+    may decide about it at a lower level.
+    """
+    half_width = narrower.interval.half_width
+    if half_width <= wider.interval.half_width:
+        return wider
+    return replace(wider, interval=wider.answer.interval_as_wide_as(half_width))
 
 
 def _verdict(pair: PairResult, guessing: Guessing) -> Verdict:
-    leads_nobody = pair.better in guessing.on_mean
+    leaders = {pair.better}
     if pair.is_tied:
-        leads_nobody = {pair.first, pair.second} <= guessing.on_mean
+        leaders.add(pair.worse)
+    leads_nobody = leaders <= guessing.on_mean
     return Verdict(
         here=_word(pair.here, leads_nobody),
         beyond=_word(pair.beyond, leads_nobody),
         same=None if pair.same is None else _word(pair.same),
-        equal=all(abs(line.difference) <= TIE for line in pair.tasks),
+        equal=bool((np.abs(pair.differences) <= TIE).all()),
         guessing=leads_nobody,
     )
 

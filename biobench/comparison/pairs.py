@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -40,22 +41,25 @@ def pair_result(
 
     alpha: level of the count of tasks on which a model is shown to be better.
     """
-    cells = (common.cells_of(label) for label in labels)
-    rows = [paired_task(sides, evidence) for sides in zip(*cells, strict=True)]
+    rows = []
+    for sides in zip(*map(common.cells_of, labels), strict=True):
+        rows.append(paired_task(sides, evidence))
+    corpora = [row.info.corpus for row in rows]
     printed = any(row.is_printed for row in rows)
-    weights = task_weights([row.info.corpus for row in rows])
+    weights = task_weights(corpora)
     differences = np.array([row.difference for row in rows])
     difference = math.fsum(weights * differences)
-    known_noise = these_tasks(difference, mean_variances([row.noise for row in rows], weights))
-    lines = [_task_line(row, printed) for row in rows]
-    answer, wider_answer, runs, reason = known_noise, None, None, ""
-    if answer is None or not _is_tested(answer, printed):
-        answer = None
+    answer = these_tasks(difference, mean_variances([row.noise for row in rows], weights))
+    wider_answer, runs, reason = None, None, ""
+    if answer is not None and answer.estimand is Estimand.THESE_RUNS:
+        runs = answer
+    answer = _if_tested(answer, printed)
+    if answer is None:
         reason = _reason(labels, rows, reverse=is_reversed(*labels, difference))
     else:
-        wider_answer = _beyond(rows, differences, answer)
-    if known_noise is not None and known_noise.estimand is Estimand.THESE_RUNS:
-        runs = known_noise
+        resolution = math.sqrt(math.fsum(row.unit**2 for row in rows) / len(rows))
+        wider_answer = tasks_like_these(differences, corpora, answer, resolution=resolution)
+    lines = [_task_line(row, printed) for row in rows]
     return PairResult(
         first=labels[0],
         second=labels[1],
@@ -66,7 +70,7 @@ def pair_result(
         wider_answer=wider_answer,
         runs=runs,
         reason=reason,
-        parts=_parts(rows),
+        parts=_means_by_kind(rows),
         tasks_shown=_tasks_shown(labels, lines, guessing, alpha),
         untrained=_untrained(labels, rows),
         printed=printed,
@@ -82,40 +86,36 @@ def _task_line(row: PairedTask, printed: bool) -> TaskLine:
         over_seeds = these_tasks(difference, replace(variances, documents=None))
     if not row.ratio:
         over_documents = these_tasks(difference, replace(variances, seeds=None))
-    both = these_tasks(difference, variances)
-    if both is not None and not _is_tested(both, printed):
-        both = None
-    first, second = row.sides
+    of_first, of_second = row.sides
     return TaskLine(
         task=row.info.id,
         corpus=row.info.corpus,
-        metric=first.metric,
-        first=first.mean,
-        second=second.mean,
+        metric=of_first.metric,
+        first=of_first.mean,
+        second=of_second.mean,
         difference=difference,
-        n_first=len(first.seeds),
-        n_second=len(second.seeds),
+        n_first=len(of_first.seeds),
+        n_second=len(of_second.seeds),
         splits=bool(row.ratio),
         seeds=over_seeds,
         documents=over_documents,
-        total=both,
+        total=_if_tested(these_tasks(difference, variances), printed),
         groups=None if row.documents is None else len(row.documents[0].groups),
     )
 
 
-def _is_tested(answer: Answer, printed: bool) -> bool:
-    """Over seeds and test sets; of a printed score the spread over seeds is all there can be."""
+def _if_tested(answer: Answer | None, printed: bool) -> Answer | None:
+    """The answer where it is over seeds and test sets; of a printed score the spread over seeds is
+    all there can be.
+    """
     needed = Estimand.THESE_TEST_SETS if printed else Estimand.THESE_TASKS
-    return answer.estimand is needed
-
-
-def _beyond(rows: Sequence[PairedTask], differences: np.ndarray, here: Answer) -> Answer | None:
-    resolution = math.sqrt(math.fsum(row.unit**2 for row in rows) / len(rows))
-    corpora = [row.info.corpus for row in rows]
-    return tasks_like_these(differences, corpora, here, resolution=resolution)
+    if answer is None or answer.estimand is not needed:
+        return None
+    return answer
 
 
 def _untrained(labels: Labels, rows: Sequence[PairedTask]) -> tuple[str, ...]:
+    """The models of whose runs none was trained."""
     untrained = []
     for position, label in enumerate(labels):
         if all(row.sides[position].is_untrained for row in rows):
@@ -128,10 +128,10 @@ def _reason(labels: Labels, rows: Sequence[PairedTask], *, reverse: bool) -> str
 
     reverse: whether the second model is named first.
     """
-    tasks_of: dict[tuple[str, str], list[str]] = {}
+    tasks_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         for lack in _lacks(labels, row, reverse):
-            tasks_of.setdefault(lack, []).append(row.info.id)
+            tasks_of[lack].append(row.info.id)
     reasons = []
     for (words, detail), ids in tasks_of.items():
         on_tasks = f" on {', '.join(ids)}"
@@ -144,18 +144,19 @@ def _reason(labels: Labels, rows: Sequence[PairedTask], *, reverse: bool) -> str
 
 def _lacks(labels: Labels, row: PairedTask, reverse: bool) -> list[tuple[str, str]]:
     """What a task's test needs and does not have: in words, and a detail in brackets."""
+    if row.ratio and row.is_printed:
+        return [("printed scores have no splits to pair with", "")]
     if row.ratio:
-        if row.is_printed:
-            return [("printed scores have no splits to pair with", "")]
-        if row.splits_noise is None:
-            return [("fewer than three splits in common", "")]
-        return []
-    if row.lacks[0] and row.lacks[0] == row.lacks[1]:
-        return [(f"both models have {row.lacks[0]}", "")]
-    sides = list(zip(labels, row.lacks, strict=True))
+        return [("fewer than three splits in common", "")] if row.splits_noise is None else []
+    of_first, of_second = row.lacks
+    if of_first and of_first == of_second:
+        return [(f"both models have {of_first}", "")]
+    lacks = []
+    for label, lack in zip(labels, row.lacks, strict=True):
+        if lack:
+            lacks.append((f"{label} has {lack}", ""))
     if reverse:
-        sides.reverse()
-    lacks = [(f"{label} has {lack}", "") for label, lack in sides if lack]
+        lacks.reverse()
     if not lacks and row.documents is None and not row.is_printed:
         # what to do about it stands in the notes
         why, _, _ = row.unread.partition(" (")
@@ -163,26 +164,26 @@ def _lacks(labels: Labels, row: PairedTask, reverse: bool) -> list[tuple[str, st
     return lacks
 
 
-def _parts(rows: Sequence[PairedTask]) -> dict[str, KindPart]:
+def _means_by_kind(rows: Sequence[PairedTask]) -> dict[str, KindPart]:
     """Mean difference over the corpora of each kind of task (of each language where there are
     several).
     """
     several_languages = len({row.info.language for row in rows}) > 1
-    rows_of: dict[str, list[PairedTask]] = {}
+    rows_of: dict[str, list[PairedTask]] = defaultdict(list)
     for row in rows:
         kind = TASK_FAMILIES.get(row.info.type, row.info.type)
         if several_languages:
             kind = row.info.language
-        rows_of.setdefault(kind, []).append(row)
+        rows_of[kind].append(row)
     if len(rows_of) < 2:
         return {}
-    parts = {}
+    means = {}
     for kind, of_kind in rows_of.items():
         corpora = [row.info.corpus for row in of_kind]
-        weights = task_weights(corpora)
-        difference = math.fsum(weights * [row.difference for row in of_kind])
-        parts[kind] = KindPart(difference=difference, corpora=len(set(corpora)))
-    return parts
+        differences = [row.difference for row in of_kind]
+        difference = math.fsum(task_weights(corpora) * differences)
+        means[kind] = KindPart(difference=difference, corpora=len(set(corpora)))
+    return means
 
 
 def _tasks_shown(

@@ -52,13 +52,15 @@ class DeclaredPlan(Strict):
 
     def departures(self, common: CommonTasks) -> list[str]:
         """Where the runs are not those that were declared."""
+        if not self.seeds:
+            return []
         lines = []
-        for label in sorted(common.cells):
+        for label in sorted(common.labels):
             tasks = []
             for cell in common.cells_of(label):
                 if cell.group is not None and set(cell.seeds) != set(self.seeds):
                     tasks.append(cell.info.id)
-            if self.seeds and tasks:
+            if tasks:
                 lines.append(
                     f"exploratory: {label} has other seeds than the plan declares on "
                     f"{', '.join(tasks)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from biobench.comparison.result import PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks
@@ -30,7 +31,7 @@ def find_guessing(common: CommonTasks, bars: Bars, evidence: Evidence) -> Guessi
     """Judge every model on the common tasks. bars: what guessing scores."""
     on_mean: set[str] = set()
     on_task: set[tuple[str, str]] = set()
-    for label in common.cells:
+    for label in common.labels:
         cells = common.cells_of(label)
         if is_guessing(cells, bars, evidence):
             on_mean.add(label)
@@ -47,24 +48,26 @@ def ranked_models(
 
     pairs: all of them, corrected for each other; the ranks hold together for these alone.
     """
-    labels = list(common.cells)
+    labels = common.labels
     weights = task_weights([info.corpus for info in common.tasks])
     scores = {}
     for label in labels:
-        scores[label] = math.fsum(weights * [cell.mean for cell in common.cells_of(label)])
-    shown = [pair for pair in pairs if pair.verdict.here == "shown"]
-    ahead = [(labels.index(pair.better), labels.index(pair.worse)) for pair in shown]
+        means = [cell.mean for cell in common.cells_of(label)]
+        scores[label] = math.fsum(weights * means)
+    descending = sorted((round(score, DIGITS) for score in scores.values()), reverse=True)
+    ahead = []
+    for pair in pairs:
+        if pair.verdict.here == "shown":
+            ahead.append((labels.index(pair.better), labels.index(pair.worse)))
     models = []
     for label, possible in zip(labels, possible_ranks(len(labels), ahead), strict=True):
-        score = scores[label]
-        higher = [s for s in scores.values() if round(s, DIGITS) > round(score, DIGITS)]
         models.append(
             RankedModel(
                 model=label,
-                score=score,
-                rank=1 + len(higher),
+                score=scores[label],
+                rank=1 + descending.index(round(scores[label], DIGITS)),
                 ranks=possible,
                 guessing=label in guessing.on_mean,
             )
         )
-    return tuple(sorted(models, key=lambda model: (model.rank, model.model)))
+    return tuple(sorted(models, key=attrgetter("rank", "model")))

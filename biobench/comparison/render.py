@@ -15,7 +15,14 @@ from biobench.comparison.result import (
     PairResult,
     TaskLine,
 )
-from biobench.comparison.verdict import LANGUAGES, level, metric_name, p_value, sentences
+from biobench.comparison.verdict import (
+    LANGUAGES,
+    in_language,
+    level,
+    metric_name,
+    p_value,
+    sentences,
+)
 from biobench.report.escape import plain
 from biobench.report.printers import grid
 from biobench.stats import Answer, Interval
@@ -44,10 +51,8 @@ Table = tuple[str, list[str], list[list[str]]]
 def tables(comparison: Compared) -> Iterator[Table]:
     """Ranking and pairs of several models, every pair task by task."""
     for section in comparison.parts:
-        language = ""
-        if len(comparison.parts) > 1:
-            language = f" in {LANGUAGES.get(section.language, section.language)}"
-        if len(comparison.models) > 2:
+        language = in_language(comparison, section.language)
+        if len(section.pairs) > 1:
             yield ranking_table(section, language)
             yield pairs_table(section, language)
         for pair in section.pairs[:MOST_TABLES]:
@@ -59,7 +64,7 @@ def ranking_table(section: ComparedPart, language: str) -> Table:
     rows = []
     for model in section.ranking:
         possible = "guessing" if model.guessing else model.shown_ranks
-        rows.append([model.model, str(model.rank), f"{100 * model.score:.2f}", possible])
+        rows.append([model.model, str(model.rank), percent(model.score), possible])
     return f"Ranking{language}", ["model", "rank", "mean", "possible"], rows
 
 
@@ -70,9 +75,9 @@ def pairs_table(section: ComparedPart, language: str) -> Table:
     head += ["tasks like these", *conclusion_head]
     rows = []
     for pair in section.pairs:
-        names = f"{_short(pair.better)} - {_short(pair.worse)}"
         wins, losses = pair.better_first(pair.wins, pair.losses)
-        row = [names, points(abs(pair.difference)), f"{wins}/{pair.ties}/{losses}"]
+        row = [f"{_short(pair.better)} - {_short(pair.worse)}"]
+        row += [points(abs(pair.difference)), f"{wins}/{pair.ties}/{losses}"]
         row += [*_conclusion_cells(pair.here, pair), pair.verdict.here]
         row += [*_conclusion_cells(pair.beyond, pair), pair.verdict.beyond]
         rows.append(row)
@@ -91,56 +96,54 @@ def tasks_table(pair: PairResult, language: str) -> Table:
         difference = points(pair.sign * average.difference)
         rows.append([f"{name} ({corpora})", "", "", difference, *[""] * 6])
     if len(pair.tasks) > 1:
-        means = [f"{100 * mean:.2f}" for mean in pair.better_first(*pair.means)]
-        means.append(points(abs(pair.difference)))
-        for name, conclusion in (("these tasks", pair.here), ("tasks like these", pair.beyond)):
-            answer = None if conclusion is None else conclusion.answer
-            rows.append([name, *means, "", "", _interval(answer, pair), _p(answer), "", ""])
+        rows.append(_mean_row("these tasks", pair, pair.here))
+        rows.append(_mean_row("tasks like these", pair, pair.beyond))
     title = f"Task by task{language}\nA = {plain(pair.better)}\nB = {plain(pair.worse)}"
     return title, head, rows
 
 
 def _task_row(line: TaskLine, pair: PairResult) -> list[str]:
-    # of a printed score nothing is known of other test sets
-    total = None if line.is_printed else line.total
-    return [
-        line.task,
-        *(f"{100 * score:.2f}" for score in pair.better_first(line.first, line.second)),
-        points(pair.sign * line.difference),
-        *(_interval(answer, pair) for answer in (line.seeds, line.documents, total)),
-        _p(total),
-        _seed_counts(line, pair.better_first(line.n_first, line.n_second)),
-        "–" if line.groups is None else str(line.groups),
-    ]
+    score_a, score_b = pair.better_first(line.first, line.second)
+    row = [line.task, percent(score_a), percent(score_b), points(pair.sign * line.difference)]
+    row += [_interval(line.seeds, pair), _interval(line.documents, pair)]
+    if line.is_printed:
+        # nothing is known of other test sets
+        return [*row, "–", "–", "printed", "–"]
+    groups = "–" if line.groups is None else str(line.groups)
+    return [*row, *_interval_and_p(line.total, pair), _seed_counts(line, pair), groups]
+
+
+def _mean_row(name: str, pair: PairResult, conclusion: Conclusion | None) -> list[str]:
+    mean_a, mean_b = pair.better_first(*pair.means)
+    row = [name, percent(mean_a), percent(mean_b), points(abs(pair.difference)), "", ""]
+    answer = None if conclusion is None else conclusion.answer
+    return [*row, *_interval_and_p(answer, pair), "", ""]
 
 
 def _interval(answer: Answer | None, pair: PairResult) -> str:
     return "–" if answer is None else _ends(answer.interval(), pair)
 
 
-def _p(answer: Answer | None) -> str:
-    return p_value(None if answer is None else answer.p)
+def _interval_and_p(answer: Answer | None, pair: PairResult) -> list[str]:
+    if answer is None:
+        return ["–", "–"]
+    return [_ends(answer.interval(), pair), p_value(answer.p)]
 
 
-def _seed_counts(line: TaskLine, seeds: Sequence[int]) -> str:
-    """``3``, ``3/9``, ``10 splits`` or ``printed``. seeds: of A and B."""
-    if line.is_printed:
-        return "printed"
+def _seed_counts(line: TaskLine, pair: PairResult) -> str:
+    """``3``, ``3/9`` (of A and B) or ``10 splits``."""
     if line.splits:
         return f"{line.n_first} splits"
-    if seeds[0] == seeds[1]:
-        return str(seeds[0])
-    return f"{seeds[0]}/{seeds[1]}"
+    if line.n_first == line.n_second:
+        return str(line.n_first)
+    return "/".join(map(str, pair.better_first(line.n_first, line.n_second)))
 
 
 def _conclusion_cells(conclusion: Conclusion | None, pair: PairResult) -> list[str]:
     if conclusion is None:
         return ["–", "–", "–"]
-    return [
-        _ends(conclusion.interval, pair),
-        level(conclusion.interval),
-        p_value(conclusion.p_corrected),
-    ]
+    interval = conclusion.interval
+    return [_ends(interval, pair), level(interval), p_value(conclusion.p_corrected)]
 
 
 def _short(name: str) -> str:
@@ -160,6 +163,11 @@ def points(difference: float) -> str:
     return "0.00" if float(number) == 0 else number
 
 
+def percent(score: float) -> str:
+    """``71.30``."""
+    return f"{100 * score:.2f}"
+
+
 def to_text(comparison: Compared, width: int | None = None) -> str:
     """Verdict, tables, notes; scores in percent, differences in points.
 
@@ -169,7 +177,9 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     paragraphs = [_wrapped(sentences(comparison), width)]
     for title, head, rows in tables(comparison):
         paragraphs.append(f"{title}\n{grid(head, rows, width)}")
-    hidden = sum(max(0, len(part.pairs) - MOST_TABLES) for part in comparison.parts)
+    hidden = 0
+    for section in comparison.parts:
+        hidden += len(section.pairs[MOST_TABLES:])
     if hidden:
         paragraphs.append(f"{hidden} more pairs: --json has their tasks.")
     metric = metric_name(list(comparison.metrics.values()), comparison.slice)
@@ -204,14 +214,15 @@ def to_json(comparison: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
     data: dict[str, Any] = _json(comparison)
     del data["parts"]
-    ranking = []
+    pairs, ranking = [], []
     for section in comparison.parts:
+        pairs += [_pair_json(pair) for pair in section.pairs]
         for model in section.ranking:
             ranking.append(_json(model) | {"language": section.language})
     return data | {
         "verdict": list(sentences(comparison)),
         "tasks": list(comparison.tasks),
-        "pairs": [_pair_json(pair) for pair in comparison.pairs],
+        "pairs": pairs,
         "ranking": ranking,
     }
 
@@ -221,12 +232,11 @@ def _pair_json(pair: PairResult) -> dict[str, Any]:
     for name in ("answer", "wider_answer"):  # `here` and `beyond` hold them
         del data[name]
     if pair.same is not None:
-        data["same"] = {
-            name: data["same"][name] for name in ("p_corrected", "low", "high", "level")
-        }
+        fields_of_same = ("p_corrected", "low", "high", "level")
+        data["same"] = {name: data["same"][name] for name in fields_of_same}
     return data | {
-        "p_here": None if pair.here is None else pair.here.p_corrected,
-        "p_beyond": None if pair.beyond is None else pair.beyond.p_corrected,
+        "p_here": data["here"] and data["here"]["p_corrected"],
+        "p_beyond": data["beyond"] and data["beyond"]["p_corrected"],
         "wins": pair.wins,
         "ties": pair.ties,
         "losses": pair.losses,

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, TypeVar
+
+import numpy as np
 
 from biobench.report.row import AverageName
 from biobench.stats import Answer, Interval, task_weights
+from biobench.stats.types import FloatArray
 from biobench.store import UnusableFile
 
 Value = TypeVar("Value")
@@ -143,14 +147,19 @@ class PairResult:
     """Whether a plan was declared (`Compared.plan`) that does not name this pair."""
 
     @property
+    def differences(self) -> FloatArray:
+        """First minus second model on each task, (tasks,), fractions."""
+        return np.array([line.difference for line in self.tasks])
+
+    @property
     def wins(self) -> int:
         """Tasks on which the first model is better, by more than the margin."""
-        return sum(line.difference > self.rope + TIE for line in self.tasks)
+        return int((self.differences > self.rope + TIE).sum())
 
     @property
     def losses(self) -> int:
         """Tasks on which it is worse."""
-        return sum(line.difference < -self.rope - TIE for line in self.tasks)
+        return int((self.differences < -self.rope - TIE).sum())
 
     @property
     def ties(self) -> int:
@@ -161,9 +170,8 @@ class PairResult:
     def means(self) -> tuple[float, float]:
         """Of the first and the second model, the mean over corpora of their tasks' means."""
         weights = task_weights([line.corpus for line in self.tasks])
-        first = [line.first for line in self.tasks]
-        second = [line.second for line in self.tasks]
-        return float(weights @ first), float(weights @ second)
+        of_first, of_second = zip(*((line.first, line.second) for line in self.tasks), strict=True)
+        return float(weights @ of_first), float(weights @ of_second)
 
     @property
     def is_tied(self) -> bool:
@@ -195,7 +203,7 @@ class PairResult:
     @property
     def higher(self) -> int:
         """Tasks on which the model with the higher mean scores higher, whatever the margin."""
-        return sum(self.sign * line.difference > TIE for line in self.tasks)
+        return int((self.sign * self.differences > TIE).sum())
 
     @property
     def better(self) -> str:
@@ -287,14 +295,15 @@ class Compared:
     @property
     def pairs(self) -> tuple[PairResult, ...]:
         """Of all parts."""
-        return tuple(pair for part in self.parts for pair in part.pairs)
+        return tuple(chain.from_iterable(section.pairs for section in self.parts))
 
     @property
     def ranking(self) -> tuple[RankedModel, ...]:
         """Of all parts."""
-        return tuple(model for part in self.parts for model in part.ranking)
+        return tuple(chain.from_iterable(section.ranking for section in self.parts))
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """Of all parts."""
-        return tuple(line.task for part in self.parts for line in part.pairs[0].tasks)
+        lines = chain.from_iterable(section.pairs[0].tasks for section in self.parts)
+        return tuple(line.task for line in lines)

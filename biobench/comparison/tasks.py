@@ -7,7 +7,7 @@ there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -26,18 +26,23 @@ from biobench.schema.strict import suggest
 
 RunsOf = Mapping[str, Runs]
 """Task -> the runs of the models on it."""
+MetricOf = Mapping[str, str]
+"""Task -> the score that is compared."""
 GroupsOf = Mapping[str, Sequence[RunGroup]]
 """Model's label -> its runs on all compared tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonTasks:
-    """cells: model's label -> task -> cell, with all its seeds; models in the order in which they
-    were asked for. Tasks of one corpus follow each other.
+    """What is compared. Tasks of one corpus follow each other.
+
+    labels: of the models, in the order in which they were asked for.
+    cells: task -> model's label -> its scores, with all its seeds.
     """
 
+    labels: tuple[str, ...]
     tasks: tuple[TaskInfo, ...]
-    metrics: Mapping[str, str]
+    metrics: MetricOf
     cells: Mapping[str, Mapping[str, Cell]]
     notes: tuple[str, ...]
 
@@ -53,24 +58,24 @@ class CommonTasks:
 
     def cells_of(self, label: str) -> list[Cell]:
         """The model's scores on every task."""
-        return [self.cells[label][info.id] for info in self.tasks]
+        return [self.cells[info.id][label] for info in self.tasks]
 
     @property
     def protocol(self) -> str:
         """What the runs were made with in the place of the full protocol, in words; empty for full
         runs. What one model alone has stands behind its name.
         """
-        variants_of: dict[str, set[str]] = {}
-        for label, cells in self.cells.items():
-            groups = [cell.group for cell in cells.values() if cell.group is not None]
-            if groups:
-                variants_of[label] = {group.variant for group in groups} - {""}
+        variants_of: dict[str, set[str]] = defaultdict(set)
+        for cells in self.cells.values():
+            for label, cell in cells.items():
+                if cell.group is not None:
+                    variants_of[label].add(cell.group.variant)
         if not variants_of:
             return ""
-        shared = set.intersection(*variants_of.values())
-        words = sorted(shared)
-        for label, variants in sorted(variants_of.items()):
-            for variant in sorted(variants - shared):
+        shared = set.intersection(*variants_of.values()) | {""}
+        words = sorted(shared - {""})
+        for label in sorted(variants_of):
+            for variant in sorted(variants_of[label] - shared):
                 # a name that was given with its bracket says it already
                 if f"[{variant}]" not in label:
                     words.append(f"{label}: {variant}")
@@ -84,18 +89,11 @@ class Selection:
     tasks: list[TaskInfo] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def keep(self, wanted: Callable[[TaskInfo], bool], note: str) -> None:
-        """Leave out the tasks that are not wanted. note: why, with {} for their ids."""
-        dropped = [info for info in self.tasks if not wanted(info)]
-        for info in dropped:
-            self.drop(info)
-        if dropped:
-            self.notes.append(note.format(", ".join(info.id for info in dropped)))
-
-    def drop(self, task: TaskInfo, *notes: str) -> None:
-        """Leave out one task and say why."""
-        self.tasks.remove(task)
-        self.notes += notes
+    def leave_out(self, excluded: Collection[str], note: str) -> None:
+        """Take out the tasks of these ids, if there are any, for the reason in `note`."""
+        if excluded:
+            self.tasks = [info for info in self.tasks if info.id not in excluded]
+            self.notes.append(note)
 
 
 def common_tasks(
@@ -103,26 +101,29 @@ def common_tasks(
     results: Results,
     average: AverageName,
     *,
-    suite: str | None = None,
-    tasks: Sequence[str] | None = None,
+    suite: str | None,
+    tasks: Sequence[str],
 ) -> CommonTasks:
     """The comparable part of what is known of the models.
+
+    suite, tasks: what was asked for; without either variants and needle tasks are left out.
 
     Raises UsageError where nothing is shared, and where a model's runs on a task were made under
     other conditions than another's (another spec or override, other data, a limit, another track or
     engine).
     """
     asked = asked_tasks(results, suite, tasks)
-    selection = shared_tasks(entrants, asked, average)
-    if tasks is None and suite is None:
+    metrics = {info.id: metric_of(info, average) for info in asked}
+    selection = shared_tasks(entrants, asked, metrics)
+    if suite is None and not tasks:
         leave_out_variants_and_needle(selection)
-    refused = refusals(entrants, results, asked)
+    refused = refusals(entrants, results, metrics)
     selection.notes += refused
     if not selection.tasks:
         raise _nothing_shared(entrants, average, refused)
     runs_of = {info.id: same_conditions(entrants, info.id) for info in selection.tasks}
     leave_out_limited(selection, runs_of)
-    leave_out_incomparable(selection, runs_of, average)
+    leave_out_incomparable(selection, runs_of, metrics)
     compared = by_corpus(selection.tasks)
     groups_of = by_model(runs_of[info.id] for info in compared)
     refuse_several_checkpoints(groups_of)
@@ -132,54 +133,60 @@ def common_tasks(
     notes += selection.notes
     notes += _notes_on_runs(compared, runs_of)
     notes += same_runs(groups_of)
-    cells: dict[str, dict[str, Cell]] = {entrant.label: {} for entrant in entrants}
+    cells: dict[str, Mapping[str, Cell]] = {}
     for info in compared:
-        stored = _cells(entrants, runs_of[info.id], info, metric_of(info, average))
+        stored = _cells(entrants, runs_of[info.id], info, metrics[info.id])
         paired = on_common_splits(stored)
-        for entrant, cell in zip(entrants, paired, strict=True):
-            cells[entrant.label][info.id] = cell
+        cells[info.id] = paired
         if paired != stored:
-            splits = max(len(cell.seeds) for cell in paired)
+            splits = max(len(cell.seeds) for cell in paired.values())
             notes.append(f"{info.id}: compared on the {splits} common splits")
     return CommonTasks(
+        labels=tuple(entrant.label for entrant in entrants),
         tasks=tuple(compared),
-        metrics={info.id: metric_of(info, average) for info in compared},
+        metrics={info.id: metrics[info.id] for info in compared},
         cells=cells,
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def asked_tasks(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
+def asked_tasks(results: Results, suite: str | None, tasks: Sequence[str]) -> list[TaskInfo]:
     """The tasks that were asked for: all without a suite or ids. Raises UsageError for an unknown
     one.
     """
     infos = results.infos
-    if suite is not None and suite not in (*SUITES, "all"):
-        raise UsageError(f"unknown suite '{suite}'", hint=suggest(suite, [*SUITES, "all"]))
-    for task in tasks or ():
+    if suite not in (None, *SUITES, "all"):
+        raise UsageError(f"unknown suite '{suite}'", hint=suggest(str(suite), [*SUITES, "all"]))
+    for task in tasks:
         if task not in infos:
             raise UsageError(f"unknown task '{plain(task)}'", hint=suggest(task, list(infos)))
     asked = [infos[task] for task in dict.fromkeys(tasks or infos)]
     if suite in (None, "all"):
         return asked
-    return [info for info in asked if info.suite == suite and (info.in_suite or tasks is not None)]
+    if not tasks:
+        asked = [info for info in asked if info.in_suite]
+    return [info for info in asked if info.suite == suite]
 
 
 def shared_tasks(
-    entrants: Sequence[Entrant], asked: Sequence[TaskInfo], average: AverageName
+    entrants: Sequence[Entrant], asked: Sequence[TaskInfo], metrics: MetricOf
 ) -> Selection:
     """The tasks of which every entrant has runs, or a printed score of the compared average."""
     selection = Selection()
-    lonely, unread = [], []
+    lonely: list[str] = []
+    unread: dict[str, None] = {}
     for info in asked:
-        metric = metric_of(info, average)
         scored = 0
         for entrant in entrants:
             printed = entrant.published.get(info.id)
-            if entrant.groups.get(info.id) or (printed and printed.comparable == metric):
+            if info.id in entrant.groups:
                 scored += 1
-            elif printed and printed.comparable is not None and info.id not in unread:
-                unread.append(info.id)
+            elif printed is None or printed.comparable is None:
+                continue
+            elif printed.comparable == metrics[info.id]:
+                scored += 1
+            else:
+                unread[info.id] = None
         if scored == len(entrants):
             selection.tasks.append(info)
         elif scored:
@@ -199,25 +206,31 @@ def leave_out_variants_and_needle(selection: Selection) -> None:
     compared alone.
     """
     ids = {info.id for info in selection.tasks}
-    selection.keep(
-        lambda info: info.spec is None or info.spec.variant_of not in ids,
-        "variants of tasks compared here are excluded (--task names them): {}",
+    variants, needle = [], []
+    for info in selection.tasks:
+        if info.spec is not None and info.spec.variant_of in ids:
+            variants.append(info.id)
+        elif info.suite == NEEDLE:
+            needle.append(info.id)
+    selection.leave_out(
+        variants,
+        f"variants of tasks compared here are excluded (--task names them): {', '.join(variants)}",
     )
-    if any(info.suite != NEEDLE for info in selection.tasks):
-        selection.keep(
-            lambda info: info.suite != NEEDLE,
-            "needle tasks are excluded, they ask another kind of question (--suite needle)",
+    if len(needle) < len(selection.tasks):
+        selection.leave_out(
+            needle, "needle tasks are excluded, they ask another kind of question (--suite needle)"
         )
 
 
-def refusals(entrants: Sequence[Entrant], results: Results, asked: Sequence[TaskInfo]) -> list[str]:
+def refusals(
+    entrants: Sequence[Entrant], results: Results, asked_ids: Collection[str]
+) -> list[str]:
     """A note a task whose runs of these models the gate refuses."""
-    ids = {info.id for info in asked}
     models = {(entrant.model, entrant.source) for entrant in entrants}
     notes: dict[str, None] = {}
     for refusal in results.refusals:
         group = refusal.group
-        if group.task in ids and (group.model, group.source) in models:
+        if group.task in asked_ids and (group.model, group.source) in models:
             reasons = "; ".join(refusal.reasons)
             notes[f"{group.task} fails its gate, its runs are not compared: {reasons}"] = None
     return list(notes)
@@ -225,45 +238,48 @@ def refusals(entrants: Sequence[Entrant], results: Results, asked: Sequence[Task
 
 def leave_out_limited(selection: Selection, runs_of: RunsOf) -> None:
     """Limited and overridden runs, where other tasks have full ones: they are never mixed."""
-    full: set[str] = set()
+    limited: list[str] = []
     variants: set[str] = set()
-    for info in selection.tasks:
-        groups = runs_of[info.id].values()
-        if all(group.is_full for group in groups):
-            full.add(info.id)
-        variants |= {group.variant for group in groups}
-    if full:
-        selection.keep(
-            lambda info: info.id in full,
-            "only limited or overridden runs on {}: excluded, they are never mixed with full runs",
-        )
-    else:
+    for task, runs in runs_of.items():
+        variants |= {group.variant for group in runs.values()}
+        if not all(group.is_full for group in runs.values()):
+            limited.append(task)
+    if len(limited) == len(runs_of):
         selection.notes.append(
             f"no full run among these, all are limited or overridden: {'; '.join(sorted(variants))}"
         )
+        return
+    selection.leave_out(
+        limited,
+        f"only limited or overridden runs on {', '.join(limited)}: excluded, they are never mixed "
+        f"with full runs",
+    )
 
 
-def leave_out_incomparable(selection: Selection, runs_of: RunsOf, average: AverageName) -> None:
+def leave_out_incomparable(selection: Selection, runs_of: RunsOf, metrics: MetricOf) -> None:
     """Needle tasks of which the models' windows hold other lengths, and tasks where some record
     does not have the compared score. Raises UsageError where no task is left.
     """
     excluded = []
     for info in list(selection.tasks):
-        runs, metric = runs_of[info.id], metric_of(info, average)
-        note = ""
-        if len({group.lengths for group in runs.values()}) > 1:
-            lengths = "; ".join(
-                f"{label}: {', '.join(map(str, group.lengths))}" for label, group in runs.items()
-            )
-            note = f"{info.id}: excluded, the windows hold other lengths ({lengths})"
-        elif any(group.scores(metric) is None for group in runs.values()):
-            remedy = "`biobench rescore` computes it"
-            note = f"{info.id}: excluded, some record has no {metric}; {remedy}"
-        if note:
+        reason = _why_incomparable(runs_of[info.id], metrics[info.id])
+        if reason:
+            note = f"{info.id}: excluded, {reason}"
             excluded.append(note)
-            selection.drop(info, note)
+            selection.leave_out([info.id], note)
     if not selection.tasks:
         raise UsageError("no task has the scores to compare", hint="; ".join(excluded))
+
+
+def _why_incomparable(runs: Runs, metric: str) -> str:
+    """Why no score of these runs may be compared; empty where all may be."""
+    lengths = {label: group.lengths for label, group in runs.items()}
+    if len(set(lengths.values())) > 1:
+        each = [f"{label}: {', '.join(map(str, held))}" for label, held in lengths.items()]
+        return f"the windows hold other lengths ({'; '.join(each)})"
+    if any(group.scores(metric) is None for group in runs.values()):
+        return f"some record has no {metric}; `biobench rescore` computes it"
+    return ""
 
 
 def by_model(runs_of_tasks: Iterable[Runs]) -> GroupsOf:
@@ -280,60 +296,70 @@ def refuse_several_checkpoints(groups_of: GroupsOf) -> None:
     next: their mean would be of no model.
     """
     for label, groups in groups_of.items():
-        tasks_of: dict[str, list[str]] = {}
+        tasks_of: dict[str, list[str]] = defaultdict(list)
         for group in groups:
-            brief = group.briefs[0]
-            ready = " (ready-made)" if brief.origin == "checkpoint" else ""
             if group.source != "external":
-                tasks_of.setdefault(f"{brief.weights[:8]}{ready}", []).append(group.task)
+                tasks_of[_checkpoint_words(group)].append(group.task)
         if len(tasks_of) > 1:
-            each = "; ".join(f"{weights} on {', '.join(ids)}" for weights, ids in tasks_of.items())
+            each = [f"{checkpoint} on {', '.join(ids)}" for checkpoint, ids in tasks_of.items()]
             raise UsageError(
-                f"'{label}' stands for several checkpoints: {each}",
+                f"'{label}' stands for several checkpoints: {'; '.join(each)}",
                 hint="name one as the report does, or tasks of one with --task (repeatable)",
             )
 
 
+def _checkpoint_words(group: RunGroup) -> str:
+    """``1a2b3c4d``, ``1a2b3c4d (ready-made)``."""
+    brief = group.briefs[0]
+    weights = brief.weights[:8]
+    return f"{weights} (ready-made)" if brief.origin == "checkpoint" else weights
+
+
 def same_runs(groups_of: GroupsOf) -> list[str]:
     """A note a pair of names that stand for the same runs on all tasks."""
-    labels_of: dict[tuple[str, ...], list[str]] = {}
+    labels_of: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for label, groups in groups_of.items():
         keys = tuple(brief.key for group in groups for brief in group.briefs)
-        labels_of.setdefault(keys, []).append(label)
-    alike = [sorted(labels) for labels in labels_of.values() if len(labels) > 1]
-    return [f"{' and '.join(labels)} are the same runs here" for labels in alike]
+        labels_of[keys].append(label)
+    notes = []
+    for labels in labels_of.values():
+        if len(labels) > 1:
+            notes.append(f"{' and '.join(sorted(labels))} are the same runs here")
+    return notes
 
 
 def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
     """In the order given, but tasks of one corpus after each other."""
-    corpora = list(dict.fromkeys(info.corpus for info in tasks))
+    corpora = [info.corpus for info in tasks]
     return sorted(tasks, key=lambda info: corpora.index(info.corpus))
 
 
-def _cells(entrants: Sequence[Entrant], runs: Runs, info: TaskInfo, metric: str) -> list[Cell]:
-    """The scores of all entrants on a task."""
-    cells = []
+def _cells(entrants: Sequence[Entrant], runs: Runs, info: TaskInfo, metric: str) -> dict[str, Cell]:
+    """The scores of all entrants on a task, by their labels."""
+    cells = {}
     for entrant in entrants:
         group = runs.get(entrant.label)
         if group is None:
             printed = entrant.published[info.id]
-            cells.append(Cell(info, metric, (printed.value,), None, printed))
+            cells[entrant.label] = Cell(info, metric, (printed.value,), None, printed)
         else:
             scores = group.scores(metric) or ()
-            cells.append(Cell(info, metric, scores, group, seeds=group.seeds))
+            cells[entrant.label] = Cell(info, metric, scores, group, seeds=group.seeds)
     return cells
 
 
 def _notes_on_runs(tasks: Sequence[TaskInfo], runs_of: RunsOf) -> list[str]:
     """What is known of the groups; then a line a difference between them, its tasks first."""
     notes: list[str] = []
-    tasks_of: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = defaultdict(list)
     for info in tasks:
         for group in runs_of[info.id].values():
             notes += [*group.notes, *remark(group)]
         for difference in differences(runs_of[info.id]):
-            tasks_of.setdefault(difference, []).append(info.id)
-    return notes + [f"{', '.join(ids)}: {text}" for text, ids in tasks_of.items()]
+            tasks_of[difference].append(info.id)
+    for difference, ids in tasks_of.items():
+        notes.append(f"{', '.join(ids)}: {difference}")
+    return notes
 
 
 def _nothing_shared(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from biobench.comparison.result import Compared, ComparedPart, Conclusion, PairResult
@@ -22,7 +23,7 @@ def sentences(comparison: Compared) -> tuple[str, ...]:
     lines = [*comparison.matched]
     for section in comparison.parts:
         lines += pair_sentences(comparison, leading_pair(section))
-        if len(comparison.models) > 2:
+        if len(section.pairs) > 1:
             lines += several_sentences(section)
     return tuple(lines)
 
@@ -37,12 +38,13 @@ def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
     """The headline of a pair, what single tasks show, whether the models may be the same, and what
     the test can find.
     """
+    verdict = pair.verdict
     lines = [headline(comparison, pair)]
-    if len(pair.tasks) > 1 and pair.here is not None and not pair.verdict.equal:
+    if pair.here is not None and len(pair.tasks) > 1 and not verdict.equal:
         lines.append(single_tasks_sentence(pair))
     if pair.same is not None:
-        lines.append(sameness_sentence(pair))
-    if pair.verdict.here == "not shown" and pair.detectable and not pair.verdict.guessing:
+        lines.append(sameness_sentence(pair, pair.same))
+    if pair.detectable and verdict.here == "not shown" and not verdict.guessing:
         lines.append(detectable_sentence(pair.detectable))
     return lines
 
@@ -66,7 +68,7 @@ def headline(comparison: Compared, pair: PairResult) -> str:
         return f"{ahead}{failed}; {pair.reason}, so not tested."
     if pair.here is None:
         return f"{ahead}. {untested_clause(pair)}{failed}."
-    about = f"over {noise_words(pair)}{correction_words(pair)}{failed}"
+    about = f"over {noise_words(pair)}{correction_words(pair, pair.here)}{failed}"
     if pair.printed:
         about += ": test-set noise is not in it"
     return f"{ahead}. {shown_clause(pair, pair.here)}, {about}. {beyond_clause(pair)}."
@@ -135,26 +137,27 @@ def noise_words(pair: PairResult) -> str:
     return f"seeds and test sets ({pair.untrained[0]} was not trained here: no seeds on its side)"
 
 
-def correction_words(pair: PairResult) -> str:
+def correction_words(pair: PairResult, conclusion: Conclusion) -> str:
     """``, p = 0.012 after Holm's correction for 3 pairs``; empty for one pair.
 
     Of a declared plan's pairs it counts the declared ones alone, of others all.
     """
-    if pair.tested < 2 or pair.here is None:
+    if pair.tested < 2:
         return ""
-    p = pair.here.p_corrected
-    sign = "" if p < 1e-4 else "= "
-    return f", p {sign}{p_value(p)} after Holm's correction for {pair.tested} pairs"
+    p = p_value(conclusion.p_corrected)
+    if not p.startswith("<"):
+        p = f"= {p}"
+    return f", p {p} after Holm's correction for {pair.tested} pairs"
 
 
 def failures(comparison: Compared, pair: PairResult) -> str:
     """``, counting 1 failed run (b on gad, seed 4)``; empty without one."""
     tasks = {line.task for line in pair.tasks}
-    failed = []
-    for model in (pair.better, pair.worse):
-        for run in comparison.failed:
-            if run.model == model and run.task in tasks:
-                failed.append(f"{run.model} on {run.task}, seed {run.seed}")
+    words_of: dict[str, list[str]] = {pair.better: [], pair.worse: []}
+    for run in comparison.failed:
+        if run.model in words_of and run.task in tasks:
+            words_of[run.model].append(f"{run.model} on {run.task}, seed {run.seed}")
+    failed = [*words_of[pair.better], *words_of[pair.worse]]
     if not failed:
         return ""
     runs = "run" if len(failed) == 1 else "runs"
@@ -183,14 +186,12 @@ def single_tasks_sentence(pair: PairResult) -> str:
     return f"Task by task, {ahead} (Holm's correction over the tasks)."
 
 
-def sameness_sentence(pair: PairResult) -> str:
+def sameness_sentence(pair: PairResult, same: Conclusion) -> str:
     """Whether the models are the same within the margin."""
-    if pair.same is None or pair.verdict.same is None:
-        raise ValueError("no margin was asked for")
-    margin = points(pair.rope, "g")
     on_tasks = "this task" if len(pair.tasks) == 1 else "these tasks"
-    interval = interval_words(pair, pair.same.interval).removeprefix(", ")
-    word = pair.verdict.same.capitalize()
+    interval = f"{level(same.interval)} interval {ends(pair, same.interval)}"
+    word = "Shown" if same.is_shown else "Not shown"
+    margin = points(pair.rope, "g")
     return f"{word} to be the same within {margin} on {on_tasks} ({interval})."
 
 
@@ -201,8 +202,8 @@ def several_sentences(section: ComparedPart) -> list[str]:
     """
     if all(pair.here is None for pair in section.pairs):
         return []
-    exploratory = [pair for pair in section.pairs if pair.exploratory]
     declared = [pair for pair in section.pairs if not pair.exploratory]
+    exploratory = [pair for pair in section.pairs if pair.exploratory]
     counts, corrected_for = shown_counts(declared, "pairs"), ""
     if exploratory:
         # of the pairs that no plan declares each is corrected for all
@@ -218,14 +219,14 @@ def several_sentences(section: ComparedPart) -> list[str]:
 
 def shown_counts(pairs: Sequence[PairResult], kind: str) -> str:
     """``2 of 3 pairs on these tasks, 1 on tasks like these``. kind: what the pairs are called."""
-    tested = [pair for pair in pairs if pair.here is not None]
-    shown = sum(pair.verdict.here == "shown" for pair in tested)
-    counts = f"{shown} of {len(pairs)} {kind} on these tasks"
-    if len(tested) < len(pairs):
-        counts = f"{shown} of the {len(tested)} tested of {len(pairs)} {kind} on these tasks"
-    if any(pair.beyond is not None for pair in tested):
-        shown_beyond = sum(pair.verdict.beyond == "shown" for pair in tested)
-        counts = f"{counts}, {shown_beyond} on tasks like these"
+    here = Counter(pair.verdict.here for pair in pairs)
+    beyond = Counter(pair.verdict.beyond for pair in pairs)
+    of_pairs = f"{len(pairs)} {kind}"
+    if here["not tested"]:
+        of_pairs = f"the {len(pairs) - here['not tested']} tested of {of_pairs}"
+    counts = f"{here['shown']} of {of_pairs} on these tasks"
+    if beyond["not tested"] < len(pairs):
+        counts += f", {beyond['shown']} on tasks like these"
     return counts
 
 
@@ -234,15 +235,20 @@ def task_set(comparison: Compared, pair: PairResult) -> str:
     names = [line.task for line in pair.tasks]
     tasks = joined(names)
     if len(names) > MOST_NAMED:
-        tasks = f"{len(names)} tasks"
-        if len(comparison.parts) > 1:
-            tasks += f" in {LANGUAGES.get(pair.language, pair.language)}"
+        tasks = f"{len(names)} tasks{in_language(comparison, pair.language)}"
     if len(names) > 1:
         tasks = f"the mean of {tasks}"
     about = metric_name([line.metric for line in pair.tasks], comparison.slice)
     if comparison.protocol:
-        about = f"{about}; {comparison.protocol}"
+        about += f"; {comparison.protocol}"
     return f"On {tasks} ({about})"
+
+
+def in_language(comparison: Compared, language: str) -> str:
+    """`` in French`` where the verdicts are by language."""
+    if len(comparison.parts) == 1:
+        return ""
+    return f" in {LANGUAGES.get(language, language)}"
 
 
 def mean_of(pair: PairResult) -> str:

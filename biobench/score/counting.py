@@ -5,7 +5,8 @@ label.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,29 +68,36 @@ def counts(
     prediction has all its gold missed. holds: which items of a document are counted at all; None:
     every one. Raises ScoreError where the two sides do not fit together.
     """
-    column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
     prediction_of = fit_together(kind, gold, predictions, labels)
-    row = {name: i for i, name in enumerate(sorted({d.group for d in gold}))}
-    tp, fp, fn = np.zeros((3, len(row), len(labels)), dtype=np.int64)
+    counted = _empty(gold, labels)
+    row_of = {name: i for i, name in enumerate(counted.groups)}
+    column = {label: i for i, label in enumerate(labels)}
     for document in gold:
-        at = row[document.group]
+        row = row_of[document.group]
         prediction = prediction_of.get(document.id, Prediction(document.id))
         if kind.spans and match == "partial":
-            _count_partial(document, prediction, column, tp[at], fp[at], fn[at])
+            _count_partial(document, prediction, column, counted, row)
             continue
         true, predicted = kind.items(document), kind.items(prediction)
         if holds is not None:
             true = {item for item in true if holds(document, item)}
             predicted = {item for item in predicted if holds(document, item)}
-        for item in true | predicted:
-            counted = tp
-            if item not in predicted:
-                counted = fn
-            elif item not in true:
-                counted = fp
-            counted[at, column[item[0]]] += 1
-    return GroupCounts(tuple(row), tuple(labels), tp, fp, fn)
+        for table, items in (
+            (counted.tp, true & predicted),
+            (counted.fp, predicted - true),
+            (counted.fn, true - predicted),
+        ):
+            for label, _, _ in items:
+                table[row, column[label]] += 1
+    return counted
+
+
+def _empty(gold: Sequence[Document], labels: Sequence[str]) -> GroupCounts:
+    """Zeros, to be counted up."""
+    groups = tuple(sorted({document.group for document in gold}))
+    tp, fp, fn = np.zeros((3, len(groups), len(labels)), dtype=np.int64)
+    return GroupCounts(groups, tuple(labels), tp, fp, fn)
 
 
 def oracle(gold: Sequence[Document]) -> list[Prediction]:
@@ -100,22 +108,21 @@ def oracle(gold: Sequence[Document]) -> list[Prediction]:
 def _count_partial(
     document: Document,
     prediction: Prediction,
-    column: dict[str, int],
-    tp: IntArray,
-    fp: IntArray,
-    fn: IntArray,
+    column: Mapping[str, int],
+    counted: GroupCounts,
+    row: int,
 ) -> None:
-    """Adds the document's counts with overlap. tp, fp, fn: (labels,)."""
+    """Adds the document's counts with overlap to the row of its group."""
     offsets: dict[str, tuple[list[Offsets], list[Offsets]]] = defaultdict(lambda: ([], []))
     for side, spans in enumerate((document.spans, prediction.spans)):
         for start, end, label in set(spans):
             offsets[label][side].append((start, end))
     for label, (gold, predicted) in offsets.items():
         matched = overlap_matches(gold, predicted)
-        at = column[label]
-        tp[at] += matched
-        fp[at] += len(predicted) - matched
-        fn[at] += len(gold) - matched
+        cell = row, column[label]
+        counted.tp[cell] += matched
+        counted.fp[cell] += len(predicted) - matched
+        counted.fn[cell] += len(gold) - matched
 
 
 def shares(
@@ -134,16 +141,18 @@ def shares(
     """
     kind = get_kind(type)
     prediction_of = fit_together(kind, gold, predictions, labels)
-    row = {name: i for i, name in enumerate(sorted({d.group for d in gold}))}
-    tp, missed = np.zeros((2, len(row), 1), dtype=np.int64)
+    counted = _empty(gold, [metric])
+    row_of = {name: i for i, name in enumerate(counted.groups)}
     for document in gold:
         share = kind.share(metric, document, prediction_of.get(document.id))
         if share is None:
             return None
         reached, reachable = share
-        tp[row[document.group]] += reached
-        missed[row[document.group]] += reachable - reached
-    return GroupCounts(tuple(row), (metric,), tp, missed, missed)
+        row = row_of[document.group]
+        counted.tp[row] += reached
+        counted.fp[row] += reachable - reached
+        counted.fn[row] += reachable - reached
+    return counted
 
 
 def fit_together(
@@ -203,14 +212,15 @@ def _check_prediction(kind: Kind, prediction: Prediction, labels: Collection[str
 
 def _check_number(prediction: Prediction) -> None:
     """Raises ScoreError where a prediction of a numeric kind is not one finite number."""
-    try:
-        is_one = len(prediction.label_scores) + len(prediction.labels) == 1
-        is_number = is_one and np.isfinite(number_of(prediction))
-    except ValueError:
-        is_number = False
-    if not is_number:
-        message = "document {} is not predicted by one finite number"
-        raise ScoreError(message, hint="give one score a document", value=prediction.document)
+    if len(prediction.label_scores) + len(prediction.labels) == 1:
+        with suppress(ValueError):
+            if np.isfinite(number_of(prediction)):
+                return
+    raise ScoreError(
+        "document {} is not predicted by one finite number",
+        hint="give one score a document",
+        value=prediction.document,
+    )
 
 
 def _check_labels(side: str, answer: Document | Prediction, labels: Collection[str]) -> None:
@@ -231,13 +241,13 @@ def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> in
     if not gold or not predicted:
         return 0
     if len(gold) == 1 or len(predicted) == 1:
+        # most documents: a graph would take longer than their score
         return int(any(a < d and c < b for a, b in gold for c, d in predicted))
     begins, ends = np.array(gold).T[:, :, None]
     other_begins, other_ends = np.array(predicted).T
     touches = (begins < other_ends) & (other_begins < ends)
-    degrees = touches.sum(axis=0)
-    if degrees.max() <= 1 and touches.sum(axis=1).max() <= 1:
-        return int(degrees.sum())
+    if touches.sum(axis=0).max() <= 1 and touches.sum(axis=1).max() <= 1:
+        return int(touches.sum())
     # named in full: most scores need no such graph, and importing this part of scipy takes longer
     # than they do
     edges = scipy.sparse.csr_matrix(touches.astype(np.int8))

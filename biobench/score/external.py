@@ -139,27 +139,29 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
     """
     predictions: dict[str, Prediction] = {}
     line_of: dict[str, int] = {}
-    for number, row in _rows(path):
-        try:
-            prediction = row if isinstance(row, Prediction) else _parsed(row, expected)
-            _check(prediction, expected)
-            name = prediction.document
-            if name in predictions:
-                message = f"document {{}} was predicted before, on line {line_of[name]}"
-                raise FieldError(message, "keep one line a document", name)
-        except FieldError as error:
-            with withholding(expected.redact):
+    with withholding(expected.redact):
+        for number, row in _rows(path):
+            try:
+                prediction = row if isinstance(row, Prediction) else _parsed(row, expected)
+                _check(prediction, expected)
+                name = prediction.document
+                if name in predictions:
+                    message = f"document {{}} was predicted before, on line {line_of[name]}"
+                    raise FieldError(message, "keep one line a document", name)
+            except FieldError as error:
                 raise DataFormatError(
                     error.what, hint=error.hint, file=path, line=number, value=error.value
                 ) from None
-        predictions[name], line_of[name] = prediction, number
-    missing = [name for name in expected.documents if name not in predictions]
-    if missing:
-        message = f"{len(missing)} of {len(expected.documents)} test documents have no prediction"
-        hint = "give a line for every document, with an empty list where nothing is predicted"
-        with withholding(expected.redact):
+            predictions[name], line_of[name] = prediction, number
+        missing = [name for name in expected.documents if name not in predictions]
+        if missing:
             raise DataFormatError(
-                f"{message}, such as {{}}", hint=hint, file=path, value=missing[0]
+                f"{len(missing)} of {len(expected.documents)} test documents have no prediction, "
+                f"such as {{}}",
+                hint="give a line for every document, with an empty list where nothing is "
+                "predicted",
+                file=path,
+                value=missing[0],
             )
     return [predictions[name] for name in expected.documents]
 
@@ -256,17 +258,19 @@ def _document(name: str, expected: Expected) -> Document:
 
 def _check(prediction: Prediction, expected: Expected) -> None:
     """Whether document, labels and offsets are those of the task. Raises FieldError."""
-    kind, length = expected.kind, len(_document(prediction.document, expected).text)
-    for label in (*(span.label for span in prediction.spans), *prediction.labels):
-        if label not in expected.labels and not kind.numeric:
-            hint = suggest(label, expected.labels)
-            raise FieldError("{} is not a label of the task", hint, label)
+    kind, labels = expected.kind, prediction.labels
+    length = len(_document(prediction.document, expected).text)
+    if not kind.numeric:
+        for label in (*(span.label for span in prediction.spans), *labels):
+            if label not in expected.labels:
+                hint = suggest(label, expected.labels)
+                raise FieldError("{} is not a label of the task", hint, label)
     for span in prediction.spans:
         if not 0 <= span.start < span.end <= length:
             message = f"span {span.start}-{span.end} leaves the text of {length} characters"
             raise FieldError(message, "offsets are characters of the document's text, [start, end)")
-    if len(set(prediction.labels)) < len(prediction.labels):
+    if len(set(labels)) < len(labels):
         raise FieldError("names a label twice", "name each label once")
-    if kind.single and not kind.spans and not kind.numeric and len(prediction.labels) != 1:
-        message = f"gives {len(prediction.labels)} labels in a task of one label a document"
+    if kind.single and not kind.spans and not kind.numeric and len(labels) != 1:
+        message = f"gives {len(labels)} labels in a task of one label a document"
         raise FieldError(message, "give exactly one label")

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+import numpy as np
+
 from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import Key, cell_of, keys_of
 
@@ -38,20 +40,20 @@ def grid(
     for their number.
     """
     labels_of = [{p.document: p.labels for p in run} for run in runs]
-    hits = {
-        d.id: sum(run.get(d.id) == d.labels for run in labels_of) / len(labels_of) for d in gold
-    }
+    hits: dict[str, float] = {}
     members: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for document in gold:
+        right = [labels.get(document.id) == document.labels for labels in labels_of]
+        hits[document.id] = sum(right) / len(right)
         cell = cell_of(document.id)
-        if cell is not None:
-            for key in keys_of(cell):
-                members[key][document.group].append(hits[document.id])
+        if cell is None:
+            continue
+        for key in keys_of(cell):
+            members[key][document.group].append(hits[document.id])
     sizes = Counter(map(_family, members))
-    shares = {
-        key: _share(groups, 1 - (1 - level) / sizes[_family(key)])
-        for key, groups in members.items()
-    }
+    shares = {}
+    for key, groups in members.items():
+        shares[key] = _share(groups, 1 - (1 - level) / sizes[_family(key)])
     return shares, hits
 
 
@@ -64,11 +66,12 @@ def _family(key: Key) -> object:
 
 
 def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
-    sizes = [len(values) for values in groups.values()]
-    total, count = sum(sizes), len(groups)
-    mean = sum(map(sum, groups.values())) / total
+    rights = np.array([sum(values) for values in groups.values()])
+    sizes = np.array([len(values) for values in groups.values()])
+    total, count = int(sizes.sum()), len(groups)
+    mean = sum(rights.tolist()) / total
     # Variance of a ratio of sums over groups, as in cluster sampling.
-    residual = math.fsum((sum(values) - mean * len(values)) ** 2 for values in groups.values())
+    residual = math.fsum((rights - mean * sizes) ** 2)
     variance = residual * count / max(count - 1, 1) / total**2
     independent = mean * (1 - mean) / variance if variance > 0 else float(total)
     # Where everything is right (or the spread is chance's gift) there are no more observations than

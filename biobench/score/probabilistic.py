@@ -34,12 +34,15 @@ def ranking(truth: Floats, scores: Floats) -> tuple[float, float] | None:
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    both = [j for j in range(truth.shape[1]) if 0 < truth[:, j].sum() < len(truth)]
-    if not both:
+    shares = truth.mean(axis=0)
+    both = (shares > 0) & (shares < 1)
+    if not both.any():
         return None
-    areas = [roc_auc_score(truth[:, j], scores[:, j]) for j in both]
-    precisions = [average_precision_score(truth[:, j], scores[:, j]) for j in both]
-    return float(np.mean(areas)), float(np.mean(precisions))
+    columns = truth[:, both], scores[:, both]
+    return (
+        float(roc_auc_score(*columns, average="macro")),
+        float(average_precision_score(*columns, average="macro")),
+    )
 
 
 def probabilistic(
@@ -56,33 +59,28 @@ def probabilistic(
     rows = [p for p in predictions if len(p.label_scores) == len(labels)]
     if not rows:
         return {}
-    column = {label: j for j, label in enumerate(labels)}
-    scores = np.asarray([p.label_scores for p in rows], dtype=np.float64)
-    truth = np.zeros_like(scores)
-    for i, p in enumerate(rows):
-        truth[i, [column[label] for label in truths[p.document].labels]] = 1.0
+    scores = np.array([p.label_scores for p in rows])
+    truth = np.array([np.isin(labels, truths[p.document].labels) for p in rows], np.float64)
     squares = (scores - truth) ** 2
-    if kind.single:
-        best = scores.argmax(axis=1)
-        cases = np.arange(len(rows))
-        confidence, right = scores[cases, best], truth[cases, best]
-        brier = squares.sum(axis=1).mean()
-    else:
-        confidence, right, brier = scores.ravel(), truth.ravel(), squares.mean()
-    return _measures(confidence, right, float(brier), truth, scores)
+    if not kind.single:
+        brier = float(squares.mean())
+        return _measures(scores.ravel(), truth.ravel(), brier, truth, scores)
+    best = scores.argmax(axis=1)
+    cases = np.arange(len(rows))
+    brier = float(squares.sum(axis=1).mean())
+    return _measures(scores[cases, best], truth[cases, best], brier, truth, scores)
 
 
 def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) -> dict[str, float]:
     confidence: list[float] = []
-    right: list[float] = []
+    right: list[bool] = []
     for p in predictions:
         if len(p.span_scores) == len(p.spans):
-            spans = set(truths[p.document].spans)
             confidence += p.span_scores
-            right += [float(span in spans) for span in p.spans]
+            right += map(set(truths[p.document].spans).__contains__, p.spans)
     if not confidence:
         return {}
-    scores, truth = np.array(confidence), np.array(right)
+    scores, truth = np.array(confidence), np.array(right, np.float64)
     brier = float(((scores - truth) ** 2).mean())
     return _measures(scores, truth, brier, truth[:, None], scores[:, None])
 
@@ -92,4 +90,6 @@ def _measures(
 ) -> dict[str, float]:
     values = {"ece": expected_calibration_error(confidence, right), "brier": brier}
     areas = ranking(truth, scores)
-    return values if areas is None else values | {"auroc": areas[0], "auprc": areas[1]}
+    if areas is not None:
+        values["auroc"], values["auprc"] = areas
+    return values

@@ -141,10 +141,13 @@ def _rare(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) 
 def _clean(trained_on: Sequence[Document], gold: Sequence[Document]) -> tuple[Document, ...]:
     """The test documents that do not stand, nearly word by word, in training."""
     texts, trained = [d.reading for d in gold], [d.reading for d in trained_on]
-    verbatim = {normalised(text) for text in trained}
+    verbatim = set(map(normalised, trained))
     leaked = set(near(texts, trained))
-    leaked |= {number for number, text in enumerate(texts) if normalised(text) in verbatim}
-    return tuple(d for number, d in enumerate(gold) if number not in leaked)
+    clean = []
+    for number, document in enumerate(gold):
+        if number not in leaked and normalised(texts[number]) not in verbatim:
+            clean.append(document)
+    return tuple(clean)
 
 
 SLICES: Mapping[str, Slice] = {
@@ -209,8 +212,12 @@ def parts_of(
     kind = get_kind(type)
     if not kind.counted or any(document.plan for document in gold):
         return {}
-    parts = {name: declared.part(kind, trained_on, gold) for name, declared in SLICES.items()}
-    return {name: part for name, part in parts.items() if part is not None}
+    parts = {}
+    for declared in SLICES.values():
+        part = declared.part(kind, trained_on, gold)
+        if part is not None:
+            parts[declared.name] = part
+    return parts
 
 
 class ScoredTask(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biobench.baselines import gate
-from biobench.baselines.permutation import beats, beats_permuted
+from biobench.baselines.permutation import beats, labels_beat_permuted
 from biobench.baselines.surface import surface
 from biobench.baselines.verdict import baselines
 from biobench.data.catalog import LoadedTask, load_task
@@ -154,7 +154,7 @@ def test_beating_the_majority_alone_proves_nothing() -> None:
     )
     assert beats(own, other, both, 0).significant
     assert not beats(other, own, both, 0).significant
-    permuted = beats_permuted(gold, guesses, "AB", both, 0, mentions=False)
+    permuted = labels_beat_permuted(gold, guesses, "AB", both, 0)
     assert not permuted.significant
     assert permuted.opponent == pytest.approx(0.5, abs=0.03)
 
@@ -173,8 +173,8 @@ def test_permuting_keeps_groups_together() -> None:
             for i in range(30)
         ]
         guesses = [Prediction(document=d.id, labels=(str(said[int(d.group)]),)) for d in gold]
-        significant += beats_permuted(
-            gold, guesses, "AB", np.array([True, True]), seed, mentions=False
+        significant += labels_beat_permuted(
+            gold, guesses, "AB", np.array([True, True]), seed
         ).significant
     assert significant <= 2
 
