@@ -146,13 +146,7 @@ class ResultsFolder:
         `report.frame.build`."""
         return build(self.results, average, **filters)
 
-    def predictions(
-        self,
-        model: str,
-        task: str,
-        *,
-        seed: int | None = None,
-    ) -> pd.DataFrame:
+    def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number
         of mistakes).
 
@@ -161,22 +155,20 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        mistakes = read_mistakes(
-            self.results,
-            model,
-            task,
-            seed=seed,
-            data_dir=self.data_dir,
-        )
+        mistakes = read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
         rows = []
         for judged in mistakes.judged:
-            sides: dict[str, list[Any]] = {"gold": [], "said": []}
+            sides: dict[str, list[Any]] = {"gold": [], "predicted": []}
             for mark in judged.marks:
-                for side, span in (("gold", mark.gold), ("said", mark.predicted)):
-                    if span is not None:
-                        sides[side].append(tuple(span) if span.end else span.label)
-            text = mistakes.texts.get(judged.document.id)
-            row = {"document": judged.document.id, "text": text, **sides, "wrong": judged.wrong}
+                for side, span in mark.sides.items():
+                    sides[side].append(tuple(span) if span.end else span.label)
+            row = {
+                "document": judged.document.id,
+                "text": mistakes.texts.get(judged.document.id),
+                "gold": sides["gold"],
+                "said": sides["predicted"],
+                "wrong": judged.wrong,
+            }
             rows.append(row)
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
 

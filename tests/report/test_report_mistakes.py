@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistaken import Mistakes, as_text
+from biobench.report.details.mistake_forms import as_text, whole_sentences
+from biobench.report.details.mistaken import Mistakes
 from biobench.report.details.mistakes import by_label, judge, leaks, side_by_side
 from biobench.report.frame import build
 from biobench.schema.document import Document, Prediction, Span
@@ -114,6 +115,28 @@ def test_the_gold_part_of_a_mention_has_a_solid_line_and_the_rest_a_dashed_one()
     (judged,) = judge([document], [Prediction("d", spans=(Span(0, 12, "X"),))])
     pieces = re.findall(r"2px (\w+) rgb[^>]*>([^<]*)<", to_html(judged, document.text))
     assert pieces == [("dashed", "chronic "), ("solid", "pain")]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Short. As it is.", "Short. As it is."),
+        ("One\nsentence of 5 . 4 %. " + "Two " * 150, "One sentence of 5 . 4 %. […]"),
+        ("word " * 200, "word " * 119 + "word […]"),
+        ("x" * 700, "x" * 600 + " […]"),
+    ],
+)
+def test_a_text_is_cut_at_the_end_of_a_sentence_with_a_mark(text, shown):
+    assert whole_sentences(text) == shown
+
+
+def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():
+    text = f"Before it. He has severe pain today. {'A long way to a ' * 9}cough now"
+    pain, cough = (Span(text.index(w), text.index(w) + len(w), "X") for w in ("pain", "cough"))
+    judged = judge([Document("d", "g", text, "test", spans=(pain, cough))], [])
+    said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
+    assert "  missed: X He has severe [pain] today.\n" in said
+    assert f"  missed: X …{('A long way to a ' * 9)[-80:]}[cough] now\n" in said
 
 
 def test_a_wrong_label_of_a_document_is_one_mistake():
