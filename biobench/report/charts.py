@@ -35,6 +35,10 @@ _SHORT = ".1~f"
 _LEGEND = alt.Legend(orient="top", title=None, labelLimit=260, columns=2)
 
 
+Points = Sequence[Mapping[str, Any]]
+"""What is drawn, a mapping a mark: the columns of the chart's data."""
+
+
 def cut(name: str) -> str:
     """A long name without its middle: the ends tell variants apart."""
     if len(name) <= MOST_LETTERS:
@@ -113,7 +117,7 @@ def _dashed_rule(chart: Any, ink: str) -> Any:
     return chart.mark_rule(strokeDash=[4, 4], color=ink)
 
 
-def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
+def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
     """`score` over `cost`, on a logarithmic axis that holds every dot; filled where the `model` was
     run `here`.
 
@@ -171,12 +175,12 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores(
-    points: Sequence[Mapping[str, Any]],
+    points: Points,
     by: str,
     *,
     title: str = "score, %",
-    behind: Sequence[Mapping[str, Any]] = (),
-    baselines: Sequence[Mapping[str, Any]] = (),
+    behind: Points = (),
+    baselines: Points = (),
     ink: str = INK,
 ) -> Any:
     """A line a task or model (`by`), in the order of `points`: `score`, `low` and `high` in percent
@@ -240,7 +244,7 @@ def task_scores(
     return scores(points, "model", behind=dots, baselines=baselines, ink=ink)
 
 
-def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:
+def curves(rows: Points, by: str) -> Any:
     """`score` in percent over the `step` of each row, in their order, a line a `by`."""
     frame = pd.DataFrame(rows)
     steps = alt.X("step:N", sort=_in_order(frame, "step"), title=None)
@@ -254,7 +258,7 @@ def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:
     ).properties(height=220)
 
 
-def parts(rows: Sequence[Mapping[str, Any]], by: str, mark: str, ink: str = INK) -> Any:
+def parts(rows: Points, by: str, mark: str, ink: str = INK) -> Any:
     """A line a `by`, the one whose lowest score is best first: a `mark` each at its `score` in
     percent, joined by a rule.
     """
@@ -273,7 +277,7 @@ def parts(rows: Sequence[Mapping[str, Any]], by: str, mark: str, ink: str = INK)
     return alt.layer(rules, marks).properties(height=alt.Step(24))
 
 
-def differences(rows: Sequence[Mapping[str, Any]], by: str, ink: str = INK) -> Any:
+def differences(rows: Points, by: str, ink: str = INK) -> Any:
     """A line a task or arm (`by`), in their order: `difference`, `low` and `high` in points (the
     ends may be None) around zero.
 
@@ -300,7 +304,7 @@ def differences(rows: Sequence[Mapping[str, Any]], by: str, ink: str = INK) -> A
     return alt.layer(*layers).properties(height=alt.Step(24))
 
 
-def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any:
+def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
     """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")

@@ -5,7 +5,7 @@ made from it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
@@ -34,7 +34,7 @@ from biobench.report.literature.comparison import (
 from biobench.report.results import Results, load, metric_of
 from biobench.report.row import AverageName, Row
 from biobench.report.slices import sliced
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import Infos, TaskInfo
 from biobench.schema.kind import KINDS, get_metric
 from biobench.stats import seed_interval, without_failed
 from biobench.store import Brief, UnusableFile
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Choice = Collection[str] | None
+"""What a report is narrowed to; None narrows nothing."""
 MOST_ROWS = 20
 """Of a report that shows itself in an interpreter or a notebook."""
 
@@ -126,10 +128,10 @@ def cells(results: Results, average: AverageName) -> Cells:
 class RowFilter(NamedTuple):
     """What a report is narrowed to; None narrows nothing."""
 
-    tasks: Collection[str] | None = None
-    suites: Collection[str] | None = None
-    sources: Collection[str] | None = None
-    models: Collection[str] | None = None
+    tasks: Choice = None
+    suites: Choice = None
+    sources: Choice = None
+    models: Choice = None
 
     def allows(
         self,
@@ -151,10 +153,10 @@ def build(
     results: str | Path | Results,
     average: AverageName = "macro",
     *,
-    tasks: Collection[str] | None = None,
-    suites: Collection[str] | None = None,
-    sources: Collection[str] | None = None,
-    models: Collection[str] | None = None,
+    tasks: Choice = None,
+    suites: Choice = None,
+    sources: Choice = None,
+    models: Choice = None,
     incomplete: bool = False,
     slice: str | None = None,
 ) -> Report:
@@ -212,7 +214,7 @@ def build(
 
 def _notes_on_published(
     rows: Sequence[Row],
-    infos: Mapping[str, TaskInfo],
+    infos: Infos,
 ) -> list[str]:
     """Other scores than F1, averages that are likely, and how published protocols differ."""
     differing = {}
@@ -238,7 +240,7 @@ def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:
 
 def run_rows(
     groups: Sequence[RunGroup],
-    infos: Mapping[str, TaskInfo],
+    infos: Infos,
     average: AverageName,
     bars: Bars,
 ) -> tuple[list[Row], list[Remark]]:

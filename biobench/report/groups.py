@@ -12,9 +12,10 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any, Literal
 
+from biobench.core.grouped import grouped
 from biobench.errors import StoreError
 from biobench.report.escape import plain
-from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.report.tasks import NEEDLE, Infos
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, READY, RunRecord
 from biobench.stats import failed_runs
@@ -120,8 +121,12 @@ class RunGroup:
         """
         if self.briefs[0].type != NEEDLE:
             return ()
-        matches = map(_LENGTH.fullmatch, self.briefs[0].scores)
-        return tuple(sorted(int(match[1]) for match in matches if match))
+        lengths = []
+        for metric in self.briefs[0].scores:
+            match = _LENGTH.fullmatch(metric)
+            if match is not None:
+                lengths.append(int(match[1]))
+        return tuple(sorted(lengths))
 
     @cached_property
     def mark(self) -> str:
@@ -189,9 +194,9 @@ class RunGroup:
 
     def scores(self, metric: str) -> tuple[float, ...] | None:
         """The metric per seed; None where a record does not have it."""
-        scores = [brief.scores.get(metric) for brief in self.briefs]
-        known = tuple(score for score in scores if score is not None)
-        return known if len(known) == len(scores) else None
+        if not all(metric in brief.scores for brief in self.briefs):
+            return None
+        return tuple(brief.scores[metric] for brief in self.briefs)
 
     def failed(self, metric: str) -> tuple[bool, ...]:
         """Which runs failed, in the order of the seeds: the one flag of report, comparison, data
@@ -211,12 +216,15 @@ class RunGroup:
             for label, row in record.per_label.items():
                 supports.setdefault(label, int(row["support"]))
                 scores[label].append(row["f1"])
-        in_order = filter(scores.__contains__, self.records[0].task.labels)
-        return {label: (supports[label], fmean(scores[label])) for label in in_order}
+        by_label = {}
+        for label in self.records[0].task.labels:
+            if label in scores:
+                by_label[label] = supports[label], fmean(scores[label])
+        return by_label
 
 
 def group_runs(
-    briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
+    briefs: Sequence[Brief], infos: Infos, store: Store, source: Source = "run"
 ) -> list[RunGroup]:
     """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different
     runs are groups of their own.
@@ -320,13 +328,11 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
             submission = plain(group.store.root.name)
             group = _set_apart(group, ("submission", f"submission {submission}"))
         named.append(group)
-    namesakes: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
-    for group in named:
-        namesakes[*group.line, group.task].append(group.briefs[0])
+    namesakes = grouped(named, lambda group: (*group.line, group.task))
     unique = []
     for group in named:
-        differences = _differences(group.briefs[0], namesakes[*group.line, group.task])
-        unique.append(_set_apart(group, *differences))
+        briefs = [namesake.briefs[0] for namesake in namesakes[*group.line, group.task]]
+        unique.append(_set_apart(group, *_differences(group.briefs[0], briefs)))
     return tuple(unique)
 
 
@@ -363,9 +369,8 @@ def _one_a_seed(runs: list[Brief]) -> tuple[tuple[Brief, ...], tuple[str, ...]]:
     if len({brief.seed for brief in runs}) < len(runs):
         best = min(by_precision, key=lambda precision: (-len(by_precision[precision]), precision))
         runs = list(by_precision[best].values())
-        notes = (
-            f"{name}: some seeds were run more than once; the {len(runs)} in {best} are shown",
-        )
+        shown = f"the {len(runs)} in {best} are shown"
+        notes = (f"{name}: some seeds were run more than once; {shown}",)
     elif len(by_precision) > 1:
         precisions = ", ".join(sorted(by_precision))
         notes = (f"{name}: seeds were run in different precisions ({precisions})",)

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from biobench.data.catalog import load_task, spec_paths
 from biobench.errors import BioBenchError, UsageError
@@ -14,7 +13,7 @@ from biobench.report.details.mistakes import JudgedDocument, judge, only_labels,
 from biobench.report.entrants import ambiguous, find_entrants, line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.rescore import RunTextReader, run_data
+from biobench.report.rescore import Location, RunTextReader, run_data
 from biobench.report.results import Results
 from biobench.report.slices import slice_part
 from biobench.schema.document import Document, Prediction
@@ -64,7 +63,7 @@ def read_mistakes(
     task: str,
     *,
     seed: int | None = None,
-    data_dir: str | Path | None = None,
+    data_dir: Location | None = None,
     slice: str | None = None,
 ) -> Mistakes:
     """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed
@@ -144,7 +143,7 @@ def _run_of_seed(group: RunGroup, seed: int | None) -> RunRecord:
 
 
 def _documents_of(
-    record: RunRecord, data_dir: str | Path | None, task: str
+    record: RunRecord, data_dir: Location | None, task: str
 ) -> tuple[Sequence[Document] | None, str]:
     """The run's test documents (None where they are not at hand), and why no text may be shown."""
     documents: Sequence[Document] | None = None
