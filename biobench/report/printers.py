@@ -263,7 +263,9 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None =
     column, where they are wider than `width`.
     """
     first, *others = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    room = math.inf if width is None else width - first
+    room = math.inf
+    if width is not None:
+        room = width - first
     pieces = _columns_that_fit([2 + of_column for of_column in others], room)
     rule = ["-" * of_column for of_column in (first, *others)]
     grids = []
@@ -271,7 +273,8 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None =
         lines = []
         for name, *cells in (head, rule, *rows):
             shown = [cells[column].rjust(others[column]) for column in piece]
-            if len(pieces) == 1 or not "".join(shown).isspace():
+            is_of_other_piece = len(pieces) > 1 and "".join(shown).isspace()
+            if not is_of_other_piece:
                 lines.append("  ".join([name.ljust(first), *shown]).rstrip())
         grids.append("\n".join(lines))
     return "\n\n".join(grids)
