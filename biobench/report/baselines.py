@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from biobench.core.grouped import grouped
 from biobench.report.groups import RunGroup, Source
-from biobench.report.row import Row
+from biobench.report.row import Row, in_percent
 from biobench.report.tasks import NEEDLE, Infos, TaskInfo
 from biobench.schema.baseline import AFTER_FAILED_GATE, ORDER, SKILLED, BaselineRecord
 from biobench.schema.kind import get_metric, traits_of
@@ -146,8 +146,8 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
         bar = best.get((row.task, row.metric), row)
         is_compared = row.source in MODELS and not row.partial  # the bar saw all training texts
         if is_compared and row.mean < bar.mean and not get_metric(row.metric).falls:
-            bar_words = f"{100 * bar.mean:.1f} ({bar.model})"
-            text = f"{row.task} {100 * row.mean:.1f}, below the baseline {bar_words}"
+            bar_words = f"{in_percent(bar.mean)} ({bar.model})"
+            text = f"{row.task} {in_percent(row.mean)}, below the baseline {bar_words}"
             below[row.name].append((row.mean / bar.mean, text))
     notes = []
     for model, texts in sorted(below.items(), key=lambda item: min(item[1])):

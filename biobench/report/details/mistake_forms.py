@@ -23,6 +23,7 @@ from biobench.report.details.mistakes import (
 )
 from biobench.report.escape import for_html, plain, without_hidden, words
 from biobench.report.printers import grid, html_page, html_table
+from biobench.report.row import in_percent
 from biobench.schema.document import Span
 
 AROUND = 80
@@ -104,7 +105,7 @@ def _title(mistakes: Mistakes) -> str:
     if mistakes.identifying:
         found = leaks(mistakes.judged)
         return (
-            f"{title}: recall {100 * found.recall:.1f} (identifiers hidden whole, of whatever "
+            f"{title}: recall {in_percent(found.recall)} (identifiers hidden whole, of whatever "
             f"type); {found.safe_documents} {documents} leak nothing"
         )
     wrong = sum(judged.wrong > 0 for judged in mistakes.judged)
