@@ -91,12 +91,15 @@ def _average(suite: str, rows: Sequence[Row], needed: int, infos: Infos) -> Row:
     weights = task_weights([infos[row.task].corpus for row in rows]).tolist()
     trained = _weighted(weights, [row.trained_mean for row in rows])
     sd, low, high = _spread(rows, weights, trained)
-    metrics = {row.metric for row in rows}
-    metrics_in_words = "mixed"
-    if len(metrics) == 1:
-        metrics_in_words = metrics.pop()
-    failed = sum(row.failed for row in rows)
-    memory = [row.peak_memory_bytes for row in rows if row.peak_memory_bytes is not None]
+    metric = rows[0].metric
+    failed = 0
+    memory: list[int] = []
+    for row in rows:
+        failed += row.failed
+        if row.metric != metric:
+            metric = "mixed"
+        if row.peak_memory_bytes is not None:
+            memory.append(row.peak_memory_bytes)
     costs: dict[str, Any] = {}
     for name in COSTS:
         costs[name] = known_mean([getattr(row, name) for row in rows])
@@ -106,7 +109,7 @@ def _average(suite: str, rows: Sequence[Row], needed: int, infos: Infos) -> Row:
     return Row(
         model=rows[0].model,
         task=f"avg_{suite}",
-        metric=metrics_in_words,
+        metric=metric,
         mean=_weighted(weights, [row.mean for row in rows]),
         sd=sd,
         low=low,

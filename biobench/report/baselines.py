@@ -177,7 +177,9 @@ def shown(
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else
     the newest.
     """
-    data = {(brief.task, brief.data) for group in groups for brief in group.briefs}
+    data: set[tuple[str, str]] = set()
+    for group in groups:
+        data.update((group.task, brief.data) for brief in group.briefs)
 
     def rank(record: BaselineRecord) -> tuple[bool, bool, str]:
         is_of_runs = (record.task, record.data_hash) in data

@@ -90,7 +90,15 @@ def curves_of(results: Results, task: str, average: AverageName = "paper") -> li
     for (model, *_), points in alike.items():
         if len(points) > 1:
             points.sort(key=lambda point: point.share)
-            curves.append(Curve(model, task, metric, tuple(points), baseline))
+            curves.append(
+                Curve(
+                    model=model,
+                    task=task,
+                    metric=metric,
+                    points=tuple(points),
+                    baseline=baseline,
+                )
+            )
     return curves
 
 

@@ -145,7 +145,13 @@ def _published_entrant(name: str, values: Sequence[PublishedValue], infos: Infos
     for info in infos.values():
         if info.published_as in printed:
             published[info.id] = printed[info.published_as]
-    return Entrant(plain(name), name, source="published", groups={}, published=published)
+    return Entrant(
+        label=plain(name),
+        model=name,
+        source="published",
+        groups={},
+        published=published,
+    )
 
 
 def _unknown_model(name: str, results: Results) -> UsageError:
@@ -169,9 +175,13 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
     Raises UsageError where it means several models.
     """
     for alias in _aliases(name):
-        named = [group for group in groups if alias in names_of(group)]
-        if not named:
-            named = [group for group in groups if alias == group.model.partition("@")[0]]
+        exactly, without_revision = [], []
+        for group in groups:
+            if alias in names_of(group):
+                exactly.append(group)
+            elif alias == group.model.partition("@")[0]:
+                without_revision.append(group)
+        named = exactly or without_revision
         models = {group.model for group in named}
         if len(models) > 1:
             raise ambiguous(f"'{plain(name)}' is the name of {len(models)} models", models)

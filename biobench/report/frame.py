@@ -210,7 +210,10 @@ def build(
 
 def _notes_on_published(rows: Sequence[Row], infos: Infos) -> list[str]:
     """Other scores than F1, averages that are likely, and how published protocols differ."""
-    differing = {row.task: infos[row.task] for row in rows if row.source == "published"}
+    differing = {}
+    for row in rows:
+        if row.source == "published":
+            differing[row.task] = infos[row.task]
     return [*other_scores(rows, infos), *likely_note(rows), *deviation_notes(differing.values())]
 
 

@@ -182,10 +182,13 @@ class RunGroup:
     @cached_property
     def ratio(self) -> float:
         """Test documents to training documents of a split; 0 where the task has a single one."""
-        sizes = [b.test_documents / b.train_documents for b in self.briefs if b.train_documents]
-        if not sizes:
+        ratios = []
+        for brief in self.briefs:
+            if brief.train_documents:
+                ratios.append(brief.test_documents / brief.train_documents)
+        if not ratios:
             return 0.0
-        return sum(sizes) / len(sizes)
+        return sum(ratios) / len(ratios)
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
@@ -245,7 +248,17 @@ def group_runs(
     for key in sorted(members, key=lambda key: (*key[:2], str(key[2]), *key[3:])):
         task, name, variant, *_, source_of_group = key
         runs, notes = _one_a_seed(members[key])
-        groups.append(RunGroup(source_of_group, name, variant, task, runs, store, notes))
+        groups.append(
+            RunGroup(
+                source=source_of_group,
+                model=name,
+                departures=variant,
+                task=task,
+                briefs=runs,
+                store=store,
+                notes=notes,
+            )
+        )
     return groups
 
 

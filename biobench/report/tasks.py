@@ -97,7 +97,13 @@ def task_infos(
 
 
 def _of_stored(stored: Brief | BaselineRecord) -> TaskInfo:
-    return unshipped(stored.task, stored.language, stored.type, stored.corpus, stored.paper)
+    return unshipped(
+        stored.task,
+        language=stored.language,
+        type=stored.type,
+        corpus=stored.corpus,
+        paper=stored.paper,
+    )
 
 
 def unshipped(

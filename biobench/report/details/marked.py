@@ -58,7 +58,10 @@ def _coloured(text: str, marks: Sequence[Mark]) -> str:
                 cuts |= {min(span.start, len(text)), min(span.end, len(text))}
     coloured = ""
     for start, end in pairwise(sorted(cuts)):
-        over = [side for side in mentions if side[0].start <= start and end <= side[0].end]
+        over = []
+        for span, mark in mentions:
+            if span.start <= start and end <= span.end:
+                over.append((span, mark))
         coloured += _piece(text[start:end], over)
     return coloured
 

@@ -98,9 +98,9 @@ def whole_sentences(text: str) -> str:
 
 def _title(mistakes: Mistakes) -> str:
     title = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}"
-    seeds = ", ".join(str(seed) for seed in mistakes.seeds if seed != mistakes.seed)
-    if seeds:
-        title += f" (also: {seeds})"
+    others = set(mistakes.seeds).difference([mistakes.seed])
+    if others:
+        title += f" (also: {', '.join(map(str, sorted(others)))})"
     documents = f"of {len(mistakes.judged)} test documents"
     if mistakes.identifying:
         found = leaks(mistakes.judged)

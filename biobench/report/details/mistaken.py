@@ -192,9 +192,11 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
     """The model's runs on the task, also those that the gate refuses: mistakes are wanted most
     there.
     """
-    refused = (refusal.group for refusal in results.refusals if refusal.group.task == task)
-    stored = (*results.groups, *refused)
-    entrant = find_entrants([model], replace(results, groups=stored, cells={}))[0]
+    stored = list(results.groups)
+    for refusal in results.refusals:
+        if refusal.group.task == task:
+            stored.append(refusal.group)
+    entrant = find_entrants([model], replace(results, groups=tuple(stored), cells={}))[0]
     groups = entrant.groups.get(task, ())
     if not groups:
         tasks = ", ".join(sorted(entrant.groups))

@@ -79,13 +79,21 @@ class JudgedDocument:
     @property
     def gold(self) -> dict[Span, bool]:
         """Each gold mention or label in order of position, and whether it was got right."""
-        return dict(sorted((mark.gold, mark.kind == "right") for mark in self.marks if mark.gold))
+        is_right = {}
+        for mark in self.marks:
+            if mark.gold is not None:
+                is_right[mark.gold] = mark.kind == "right"
+        return dict(sorted(is_right.items()))
 
 
 def only_labels(judged: JudgedDocument) -> tuple[str, str] | None:
     """(gold, predicted) of a document that has one label of each and no mentions."""
-    gold = [mark.gold.label for mark in judged.marks if mark.gold]
-    predicted = [mark.predicted.label for mark in judged.marks if mark.predicted]
+    gold, predicted = [], []
+    for mark in judged.marks:
+        if mark.gold is not None:
+            gold.append(mark.gold.label)
+        if mark.predicted is not None:
+            predicted.append(mark.predicted.label)
     if judged.document.spans or (len(gold), len(predicted)) != (1, 1):
         return None
     return gold[0], predicted[0]

@@ -126,7 +126,11 @@ def needle_grids(results_dir: str | Path) -> list[NeedleGrid]:
     available.
     """
     results = load(results_dir)
-    return [grid_of(g) for g in results.groups if results.infos[g.task].type == NEEDLE]
+    grids = []
+    for group in results.groups:
+        if results.infos[group.task].type == NEEDLE:
+            grids.append(grid_of(group))
+    return grids
 
 
 def grid_of(group: RunGroup) -> NeedleGrid:

@@ -75,10 +75,11 @@ def _cost_figure(report: Report, sheet: Sheet) -> str:
 
 def _task_figure(report: Report, info: TaskInfo) -> str:
     """Every model's score on a task, the best first, and the best baseline."""
-    of_task = [row for row in report.rows if row.task == info.id and row.source != "oracle"]
     models: list[Row] = []
     best_baseline = None
-    for row in sorted(of_task, key=lambda row: -row.mean):
+    for row in sorted(report.rows, key=lambda row: -row.mean):
+        if row.task != info.id or row.source == "oracle":
+            continue
         if row.source != "baseline":
             models.append(row)
         elif best_baseline is None:
