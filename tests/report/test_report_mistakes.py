@@ -16,8 +16,7 @@ from biobench.report.frame import build
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
 from biobench.store import Store
-from tests.helpers.report_make import run_of
-from tests.helpers.store_make import documents, predictions
+from tests.helpers.report_make import save_run
 
 
 @pytest.mark.parametrize(
@@ -79,10 +78,9 @@ def test_an_identifier_leaks_where_a_character_of_it_is_not_hidden():
 def test_the_report_tells_recall_first_where_mentions_identify_people(tmp_path):
     for task in ("deid", "anatem"):
         for seed, recall in ((42, 0.9), (43, 0.8)):
-            record = run_of("tiny", task, seed, 0.6)
+            record = save_run(tmp_path, "tiny", task, seed, 0.6)
             scores = record.scores | {"micro_recall": recall}
-            record = record.model_copy(update={"scores": scores})
-            Store(tmp_path).save(record, documents(), predictions())
+            Store(tmp_path).update(record.model_copy(update={"scores": scores}))
     rows = build(tmp_path, "micro", tasks=["deid", "anatem"], sources=["run"]).rows
     notes = {row.task: row.notes for row in rows}
     assert notes["deid"][0].startswith("tiny on deid: recall 85.0 of identifiers")
@@ -90,23 +88,18 @@ def test_the_report_tells_recall_first_where_mentions_identify_people(tmp_path):
 
 
 def test_documents_in_which_two_runs_differ_most_come_first():
-    names = {"a": "PQ", "b": "PQ", "c": "PQ", "d": "P"}
-    gold = [
-        Document(name, name, "", "test", labels=tuple(labels)) for name, labels in names.items()
-    ]
+    gold = [Document(name, name, "", "test", labels=("P", "Q")) for name in "abcd"]
 
     def said(*labels):
-        return judge(
-            gold, [Prediction(d.id, labels=tuple(one)) for d, one in zip(gold, labels, strict=True)]
-        )
+        given = zip("abcd", labels, strict=True)
+        return judge(gold, [Prediction(name, labels=tuple(of_name)) for name, of_name in given])
 
-    shared = side_by_side(said("PQ", "PQ", "", "P"), said("PQ", "", "P", "P"))
-    assert [one.first.document.id for one in shared] == ["b", "c", "a", "d"]
-    assert [list(one.sides.values()) for one in shared] == [
-        ["only A right", "only A right"],
-        ["only B right", "neither"],
-        ["both right", "both right"],
-        ["both right"],
+    shared = side_by_side(said("PQ", "PQ", "", "PQ"), said("PQ", "", "P", "PQ"))
+    assert [(one.first.document.id, list(one.sides.values())) for one in shared] == [
+        ("b", ["only A right", "only A right"]),
+        ("c", ["only B right", "neither"]),
+        ("a", ["both right", "both right"]),
+        ("d", ["both right", "both right"]),
     ]
 
 
