@@ -14,7 +14,8 @@ import streamlit as st
 from biobench.data.locate import ENVIRONMENT
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistaken import Mistakes, read_mistakes, selected
+from biobench.report.details.mistake_forms import selected
+from biobench.report.details.mistaken import Mistakes, read_mistakes
 from biobench.report.details.mistakes import (
     KINDS,
     NAMES,

@@ -35,7 +35,8 @@ def errors(
     documents: Number of documents to print.
     html: Write one page with all of them to this file.
     """
-    from biobench.report.details.mistaken import as_data, as_page, as_text, read_mistakes
+    from biobench.report.details.mistake_forms import as_data, as_page, as_text
+    from biobench.report.details.mistaken import read_mistakes
     from biobench.report.details.mistakes import KINDS, Kind
     from biobench.report.results import load
 

@@ -22,7 +22,7 @@ from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.export.samples import samples
 from biobench.report.escape import for_markdown, plain
 from biobench.report.results import load
-from biobench.report.row import METRICS, Row
+from biobench.report.row import METRICS, Row, in_percent
 from biobench.report.sheets import percent
 from biobench.schema.kind import get_metric, traits_of
 from biobench.schema.strict import suggest
@@ -160,10 +160,10 @@ def _eval_results(results: Sequence[TaskResult], dataset: str | None) -> str:
             )
         score = f"{get_metric(row.metric).words}, {seeds_words(row)}"
         if row.low is not None and row.high is not None:
-            score += f", 95% {100 * row.low:.1f} to {100 * row.high:.1f}"
+            score += f", 95% {in_percent(row.low)} to {in_percent(row.high)}"
         macro = result.row_of("macro_f1")
         if macro is not None and macro is not row:
-            score += f"; {get_metric('macro_f1').words} {100 * macro.mean:.1f}"
+            score += f"; {get_metric('macro_f1').words} {in_percent(macro.mean)}"
         entries.append(
             EvalResultEntry(
                 dataset_id=repository,

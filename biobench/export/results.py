@@ -73,9 +73,14 @@ def _full_runs(entrant: Entrant) -> dict[str, RunGroup]:
     """Task -> the model's full runs. Raises UsageError where there are none, or of several
     variants.
     """
-    stored = [group for of_task in entrant.groups.values() for group in of_task]
-    full_runs = [group for group in stored if group.departures.whole]
-    if all(group.is_untrained for group in stored):
+    full_runs = []
+    is_trained = False
+    for of_task in entrant.groups.values():
+        for group in of_task:
+            is_trained |= not group.is_untrained
+            if group.departures.whole:
+                full_runs.append(group)
+    if not is_trained:
         raise UsageError(
             f"nothing was trained here for the scores of '{entrant.label}'",
             hint="exports hold fine-tuned models: run it without --track",

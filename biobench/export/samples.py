@@ -24,8 +24,13 @@ def samples(results: Sequence[TaskResult]) -> str:
     data under an agreement leaves nothing, and numbers are not right or wrong. Raises UsageError
     where no task may have any.
     """
-    shared = [result for result in results if _is_shown(result)]
-    left_out = ", ".join(result.info.id for result in results if result not in shared)
+    shared, withheld = [], []
+    for result in results:
+        if _is_shown(result):
+            shared.append(result)
+        else:
+            withheld.append(result.info.id)
+    left_out = ", ".join(withheld)
     message = f"no samples of {left_out} may be written"
     reason = "data under an agreement stays here, and numbers are not right or wrong"
     if not shared:

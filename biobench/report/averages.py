@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter, mul
+from collections.abc import Collection, Sequence
+from operator import mul
 from statistics import fmean
 from typing import Any
 
+from biobench.core.grouped import grouped
 from biobench.report.groups import Source
 from biobench.report.row import Row
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import Infos
 from biobench.stats import Estimand, pooled_df, t_from_se, task_weights
 
 COSTS = ("seconds", "train_tokens_per_second")
@@ -21,7 +21,7 @@ COSTS = ("seconds", "train_tokens_per_second")
 
 def suite_averages(
     rows: Sequence[Row],
-    infos: Mapping[str, TaskInfo],
+    infos: Infos,
     *,
     incomplete: bool = False,
     asked: Collection[str] | None = None,
@@ -40,31 +40,38 @@ def suite_averages(
             members[info.suite].add(info.id)
     averages: list[Row] = []
     incomplete_lines: Counter[str] = Counter()
-    for suite, line in _lines(rows, infos):
+    for (suite, *_), line in _lines(rows, infos).items():
         needed = len(members[suite])
-        if needed < 2 or line[0].partial:
-            continue
-        if len(line) == needed or (incomplete and len(line) > 1):
+        least = needed
+        if incomplete:
+            least = 2
+        if needed > 1 and len(line) >= least:
             averages.append(_average(suite, line, needed, infos))
-        elif asked is None or members[suite] <= set(asked):
+        elif needed > 1 and members[suite].issubset(asked or infos):
             incomplete_lines[suite] += 1
-    notes = list(chain.from_iterable(row.notes for row in averages))
+    notes: list[str] = []
+    for row in averages:
+        notes += row.notes
     for suite, count in incomplete_lines.items():
         lack = f"some of the {len(members[suite])} {suite} tasks are missing under this average"
         notes.append(f"rows without a suite average, because {lack}: {count}")
     return tuple(averages), notes
 
 
-def _lines(
-    rows: Sequence[Row],
-    infos: Mapping[str, TaskInfo],
-) -> list[tuple[str, list[Row]]]:
-    """Each suite with the rows of one line of its table. Baselines and oracles have no average."""
-    lines: dict[tuple[str, tuple[str, str, Source]], list[Row]] = defaultdict(list)
+Line = tuple[str, str, str, Source]
+"""Suite, model, variant and source."""
+
+
+def _lines(rows: Sequence[Row], infos: Infos) -> dict[Line, list[Row]]:
+    """The rows that count for an average, by their line. Baselines and oracles have none, nor have
+    runs on a part of the test split.
+    """
+    counted = []
     for row in rows:
-        if infos[row.task].in_suite and row.source not in ("oracle", "baseline"):
-            lines[row.suite, row.line].append(row)
-    return [(suite, line) for (suite, _), line in lines.items()]
+        is_model = row.source not in ("oracle", "baseline")
+        if is_model and infos[row.task].in_suite and not row.partial:
+            counted.append(row)
+    return grouped(counted, lambda row: (row.suite, *row.line))
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:
@@ -77,24 +84,20 @@ def known_mean(values: Sequence[float | None]) -> float | None:
     return total / len(values)
 
 
-def _average(
-    suite: str,
-    rows: Sequence[Row],
-    needed: int,
-    infos: Mapping[str, TaskInfo],
-) -> Row:
+def _average(suite: str, rows: Sequence[Row], needed: int, infos: Infos) -> Row:
     """The mean over the corpora of the rows' means; costs are means over the tasks, the memory
     their maximum. needed: how many tasks the suite has.
     """
     weights = task_weights([infos[row.task].corpus for row in rows]).tolist()
-    trained = _weighted(weights, map(attrgetter("trained_mean"), rows))
+    trained = _weighted(weights, [row.trained_mean for row in rows])
     sd, low, high = _spread(rows, weights, trained)
+    metric = rows[0].metric
     failed = 0
-    metrics: set[str] = set()
     memory: list[int] = []
     for row in rows:
         failed += row.failed
-        metrics.add(row.metric)
+        if row.metric != metric:
+            metric = "mixed"
         if row.peak_memory_bytes is not None:
             memory.append(row.peak_memory_bytes)
     costs: dict[str, Any] = {}
@@ -106,8 +109,8 @@ def _average(
     return Row(
         model=rows[0].model,
         task=f"avg_{suite}",
-        metric=metrics.pop() if len(metrics) == 1 else "mixed",
-        mean=_weighted(weights, map(attrgetter("mean"), rows)),
+        metric=metric,
+        mean=_weighted(weights, [row.mean for row in rows]),
         sd=sd,
         low=low,
         high=high,
@@ -129,7 +132,7 @@ def _average(
     )
 
 
-def _weighted(weights: Sequence[float], values: Iterable[float]) -> float:
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
     return math.fsum(map(mul, weights, values))
 
 
@@ -143,16 +146,18 @@ def _spread(
     (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. mean: of the
     runs that trained, about which the interval lies.
     """
-    variance_of_scores = 0.0
+    # where one task's spread is unknown (its seeds gave equal scores), so is that of the mean
+    is_bounded = True
+    squares: list[float] = []
     variances: list[tuple[float, float]] = []
     for weight, row in zip(weights, rows, strict=True):
         trained_seeds = row.n_seeds - row.failed
         if row.sd is None or trained_seeds < 2:
             return None, None, None
-        square = (weight * row.sd) ** 2
-        variance_of_scores += square
-        variances.append((square * (1 / trained_seeds + row.ratio), trained_seeds - 1.0))
-    sd = math.sqrt(variance_of_scores)
+        is_bounded &= row.low is not None
+        squares.append((weight * row.sd) ** 2)
+        variances.append((squares[-1] * (1 / trained_seeds + row.ratio), trained_seeds - 1.0))
+    sd = math.sqrt(sum(squares))
     interval = t_from_se(
         mean,
         math.sqrt(sum(variance for variance, _ in variances)),
@@ -160,7 +165,6 @@ def _spread(
         n=min(row.n_seeds for row in rows),
         estimand=Estimand.THESE_TEST_SETS,
     ).interval
-    # where one task's spread is unknown (its seeds gave equal scores), so is that of the mean
-    if interval is None or any(row.low is None for row in rows):
+    if interval is None or not is_bounded:
         return sd, None, None
     return sd, max(float(interval.low), 0.0), min(float(interval.high), 1.0)

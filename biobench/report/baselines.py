@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from biobench.core.grouped import grouped
 from biobench.report.groups import RunGroup, Source
-from biobench.report.row import Row
-from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.report.row import Row, in_percent
+from biobench.report.tasks import NEEDLE, Infos, TaskInfo
 from biobench.schema.baseline import AFTER_FAILED_GATE, ORDER, SKILLED, BaselineRecord
 from biobench.schema.kind import get_metric, traits_of
 from biobench.store.baselines import latest
@@ -47,24 +48,19 @@ def judge(
             refusals.append(Refusal(group, verdict.reasons))
             continue
         accepted.append(group)
-        text = ""
         if verdict is None:
-            text = (
-                f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` "
-                f"gives one"
-            )
+            advice = f"`biobench tasks gate {task}` gives one"
+            text = f"{task}: no gate verdict on the data of its runs; {advice}"
+            remarks[group.source, task, text] = None
         elif verdict.flags:
             text = f"the gate flags {task}: {'; '.join(verdict.flags)}"
-        if text:
             remarks[group.source, task, text] = None
     return tuple(accepted), tuple(refusals), (*refusal_remarks(refusals), *remarks)
 
 
 def refusal_remarks(refusals: Sequence[Refusal]) -> list[Remark]:
     """For each source and task, how many runs are left out, why, and what to do about it."""
-    refused: dict[tuple[Source, str], list[Refusal]] = defaultdict(list)
-    for refusal in refusals:
-        refused[refusal.group.source, refusal.group.task].append(refusal)
+    refused = grouped(refusals, lambda refusal: (refusal.group.source, refusal.group.task))
     remarks: list[Remark] = []
     for (source, task), of_task in refused.items():
         runs = sum(len(refusal.group.briefs) for refusal in of_task)
@@ -76,10 +72,7 @@ def refusal_remarks(refusals: Sequence[Refusal]) -> list[Remark]:
     return remarks
 
 
-def verdict_on(
-    group: RunGroup,
-    baselines: Sequence[BaselineRecord],
-) -> BaselineRecord | None:
+def verdict_on(group: RunGroup, baselines: Sequence[BaselineRecord]) -> BaselineRecord | None:
     """The verdict on the group's spec and data, else the newest on its data (see
     `store.baselines.find_baseline`).
     """
@@ -91,7 +84,7 @@ def verdict_on(
 def baseline_rows(
     records: Sequence[BaselineRecord],
     groups: Sequence[RunGroup],
-    infos: Mapping[str, TaskInfo],
+    infos: Infos,
     metrics: Mapping[str, str],
 ) -> list[Row]:
     """A row a policy of each task; metrics: task -> the score to show. Policies without that score
@@ -107,9 +100,7 @@ def baseline_rows(
     return rows
 
 
-def oracle_rows(
-    groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metrics: Mapping[str, str]
-) -> list[Row]:
+def oracle_rows(groups: Sequence[RunGroup], infos: Infos, metrics: Mapping[str, str]) -> list[Row]:
     """What an oracle reaches through the windows of the runs, where that is below 1; one row a task
     and window.
 
@@ -124,8 +115,8 @@ def oracle_rows(
             continue
         for brief in group.briefs:
             if metric in brief.ceiling:
-                at = (group.task, brief.max_length)
-                best[at] = max(best[at], brief.ceiling[metric])
+                place = group.task, brief.max_length
+                best[place] = max(best[place], brief.ceiling[metric])
     rows = []
     for (task, window), reached in sorted(best.items()):
         if reached < 1:
@@ -134,22 +125,13 @@ def oracle_rows(
     return rows
 
 
-def _policy_row(
-    name: str,
-    info: TaskInfo,
-    metric: str,
-    score: float,
-    source: Source,
-) -> Row:
+def _policy_row(name: str, info: TaskInfo, metric: str, score: float, source: Source) -> Row:
     return Row(
         name, info.id, metric, score, source=source, language=info.language, suite=info.suite
     )
 
 
-def below_baselines(
-    rows: Sequence[Row],
-    everything: Sequence[Row],
-) -> list[str]:
+def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
     """A note a model of `rows` that scores below the best baseline of a task; these are those of
     `everything`.
 
@@ -161,15 +143,11 @@ def below_baselines(
             best[row.task, row.metric] = row
     below: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in rows:
-        bar = best.get((row.task, row.metric))
+        bar = best.get((row.task, row.metric), row)
         is_compared = row.source in MODELS and not row.partial  # the bar saw all training texts
-        if bar is None or not is_compared or get_metric(row.metric).falls:
-            continue
-        if row.mean < bar.mean:
-            text = (
-                f"{row.task} {100 * row.mean:.1f}, below the baseline {100 * bar.mean:.1f} "
-                f"({bar.model})"
-            )
+        if is_compared and row.mean < bar.mean and not get_metric(row.metric).falls:
+            bar_words = f"{in_percent(bar.mean)} ({bar.model})"
+            text = f"{row.task} {in_percent(row.mean)}, below the baseline {bar_words}"
             below[row.name].append((row.mean / bar.mean, text))
     notes = []
     for model, texts in sorted(below.items(), key=lambda item: min(item[1])):
@@ -178,9 +156,7 @@ def below_baselines(
     return notes
 
 
-def no_skill(
-    records: Sequence[BaselineRecord],
-) -> dict[tuple[str, str], float]:
+def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
     """(task, metric) -> the best score of a policy that does not look at the text, over the records
     of the task. On a needle no policy has skill: what looks at the text is at chance there.
     """
@@ -188,14 +164,15 @@ def no_skill(
     for record in records:
         skilled = () if record.type == NEEDLE else SKILLED
         for policy in record.policies:
-            if policy.kind == "floor" and policy.name not in skilled:
-                for metric, score in policy.scores.items():
-                    best[record.task, metric] = max(score, best[record.task, metric])
+            if policy.kind != "floor" or policy.name in skilled:
+                continue
+            for metric, score in policy.scores.items():
+                best[record.task, metric] = max(score, best[record.task, metric])
     return dict(best)
 
 
 def shown(
-    records: Sequence[BaselineRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
+    records: Sequence[BaselineRecord], groups: Sequence[RunGroup], infos: Infos
 ) -> list[BaselineRecord]:
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else
     the newest.
@@ -203,13 +180,11 @@ def shown(
     data: set[tuple[str, str]] = set()
     for group in groups:
         data.update((group.task, brief.data) for brief in group.briefs)
-    by_task: dict[str, list[BaselineRecord]] = defaultdict(list)
-    for record in records:
-        by_task[record.task].append(record)
 
     def rank(record: BaselineRecord) -> tuple[bool, bool, str]:
         is_of_runs = (record.task, record.data_hash) in data
         is_shipped = record.task_hash in infos[record.task].hashes.values()
         return is_of_runs, is_shipped, record.made
 
+    by_task = grouped(records, lambda record: record.task)
     return [max(of_task, key=rank) for of_task in by_task.values()]

@@ -7,7 +7,7 @@ rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -35,6 +35,10 @@ _SHORT = ".1~f"
 _LEGEND = alt.Legend(orient="top", title=None, labelLimit=260, columns=2)
 
 
+Points = Sequence[Mapping[str, Any]]
+"""What is drawn, a mapping a mark: the columns of the chart's data."""
+
+
 def cut(name: str) -> str:
     """A long name without its middle: the ends tell variants apart."""
     if len(name) <= MOST_LETTERS:
@@ -49,12 +53,9 @@ def ends(row: Row) -> dict[str, float | None]:
     outside.
     """
     points: dict[str, float | None] = {"score": 100 * row.mean, "low": None, "high": None}
-    if row.n_seeds >= FEW_SEEDS and not row.failed:
-        if row.low is not None:
-            points["low"] = 100 * row.low
-        if row.high is not None:
-            points["high"] = 100 * row.high
-    return points
+    if row.low is None or row.high is None or row.n_seeds < FEW_SEEDS or row.failed:
+        return points
+    return points | {"low": 100 * row.low, "high": 100 * row.high}
 
 
 def mean_point(by: str, name: str, row: Row, result: str) -> dict[str, Any]:
@@ -78,29 +79,45 @@ def legible(chart: Any, ink: str) -> Any:
 
 def _in_order(frame: pd.DataFrame, column: str) -> list[str]:
     """The different values of a column."""
-    return list(dict.fromkeys(frame[column]))
+    values: list[str] = frame[column].unique().tolist()
+    return values
 
 
-def _names_axis(by: str, order: Iterable[str]) -> Any:
+def _names_axis(by: str, order: Sequence[str]) -> Any:
     """A line a name, all of them printed."""
     axis = alt.Axis(labelLimit=320, labelOverlap=False)
-    return alt.Y(f"{by}:N", sort=list(order), title=None, axis=axis)
+    return alt.Y(f"{by}:N", sort=order, title=None, axis=axis)
 
 
-def _points_axis(field: str, title: str, *, padding: float | None = None) -> Any:
-    """Percent or points. padding: pixels around the values, of an axis that need not hold zero."""
-    axis = alt.X(f"{field}:Q", title=title, axis=alt.Axis(tickCount=8, format=_SHORT))
-    if padding is None:
-        return axis
-    return axis.scale(zero=False, padding=padding)
+def _points_axis(field: str, title: str) -> Any:
+    """Percent or points."""
+    return alt.X(f"{field}:Q", title=title, axis=alt.Axis(tickCount=8, format=_SHORT))
+
+
+def _colours(field: str, names: Sequence[str], legend: Any = _LEGEND) -> Any:
+    """A colour of the palette a name."""
+    scale = alt.Scale(domain=names, range=COLOURS)
+    return alt.Color(f"{field}:N", scale=scale, legend=legend)
+
+
+def _shapes(field: str, names: Sequence[str], **options: Any) -> Any:
+    """A shape a name."""
+    return alt.Shape(f"{field}:N", scale=alt.Scale(domain=names), **options)
 
 
 def _tooltip(names: Sequence[str], numbers: Sequence[str], format: str = ".1f") -> list[Any]:
     tips = [alt.Tooltip(f"{name}:N") for name in names]
-    return tips + [alt.Tooltip(f"{number}:Q", format=format) for number in numbers]
+    for number in numbers:
+        tips.append(alt.Tooltip(f"{number}:Q", format=format))
+    return tips
 
 
-def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
+def _dashed_rule(chart: Any, ink: str) -> Any:
+    """The line of a value that scores are read against."""
+    return chart.mark_rule(strokeDash=[4, 4], color=ink)
+
+
+def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
     """`score` over `cost`, on a logarithmic axis that holds every dot; filled where the `model` was
     run `here`.
 
@@ -109,52 +126,61 @@ def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any
     """
     frame = pd.DataFrame(rows).sort_values("score", ascending=False)
     frame = frame.drop_duplicates(["model", "result"])
-    low, high = float(frame["cost"].min()), float(frame["cost"].max())
-    # a domain of one's own: padding in pixels turned the axis round on narrow screens
-    if low > 0:
-        room = max((high / low) ** 0.15, 1.3)
-        scale = alt.Scale(type="log", domain=[low / room, high * room])
-        middle = (low * high) ** 0.5
-    else:
-        scale = alt.Scale(domain=[low - 1, high * 1.1 + 1])
-        middle = (low + high) / 2
+    scale, middle = _cost_scale(frame["cost"].astype(float))
     axis = alt.Axis(format="~s", tickCount=5, labelOverlap=True)
-    x = alt.X("cost:Q", title=cost, scale=scale, axis=axis)
     y = alt.Y("score:Q", title="mean score", axis=alt.Axis(format=_SHORT))
-    y = y.scale(zero=False, padding=20)
+    place = {
+        "x": alt.X("cost:Q", title=cost, scale=scale, axis=axis),
+        "y": y.scale(zero=False, padding=20),
+    }
     tips = _tooltip(["model", "result"], ["score"])
     tips.append(alt.Tooltip("cost:Q", format=".3s"))
     fill = alt.condition("datum.here", alt.value(BLUE), alt.value("transparent"))
     dots = alt.Chart(frame).mark_point(size=80, opacity=1, color=BLUE)
-    layers = [dots.encode(x=x, y=y, tooltip=tips, fill=fill)]
     named = _named(frame)
     is_cheap = named["cost"] <= middle
     cheap = alt.Chart(named[is_cheap]).mark_text(align="left", dx=8, color=ink)
     dear = alt.Chart(named[~is_cheap]).mark_text(align="right", dx=-8, color=ink)
-    for names in (cheap, dear):
-        layers.append(names.encode(x=x, y=y, text="model:N"))
+    layers = [
+        dots.encode(**place, tooltip=tips, fill=fill),
+        cheap.encode(**place, text="model:N"),
+        dear.encode(**place, text="model:N"),
+    ]
     return alt.layer(*layers).properties(height=260)
+
+
+def _cost_scale(costs: pd.Series[float]) -> tuple[Any, float]:
+    """The scale, and the cost in the middle of the axis."""
+    low, high = costs.min(), costs.max()
+    # a domain of one's own: padding in pixels turned the axis round on narrow screens
+    if low <= 0:
+        return alt.Scale(domain=[low - 1, high * 1.1 + 1]), (low + high) / 2
+    room = max((high / low) ** 0.15, 1.3)
+    return alt.Scale(type="log", domain=[low / room, high * room]), (low * high) ** 0.5
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
     """The dots that have a name, none too near another. frame: the best score first."""
     cheapest_better = frame["cost"].astype(float).cummin().shift(fill_value=math.inf)
     candidates = frame[(frame["cost"] < cheapest_better) | frame["here"]]
-    height = max(float(frame["score"].max() - frame["score"].min()), 1e-9)
+    heights = frame["score"]
+    least_gap = 0.07 * max(float(heights.max() - heights.min()), 1e-9)
     chosen: list[int] = []
+    above = math.inf
     for position, score in enumerate(candidates["score"]):
-        if not chosen or candidates["score"].iloc[chosen[-1]] - score > 0.07 * height:
+        if above - score > least_gap:
             chosen.append(position)
+            above = score
     return candidates.iloc[chosen]
 
 
 def scores(
-    points: Sequence[Mapping[str, Any]],
+    points: Points,
     by: str,
     *,
     title: str = "score, %",
-    behind: Sequence[Mapping[str, Any]] = (),
-    baselines: Sequence[Mapping[str, Any]] = (),
+    behind: Points = (),
+    baselines: Points = (),
     ink: str = INK,
 ) -> Any:
     """A line a task or model (`by`), in the order of `points`: `score`, `low` and `high` in percent
@@ -164,14 +190,15 @@ def scores(
     at `score`, with its `name`.
     """
     frame = pd.DataFrame(points)
-    x, y = _points_axis("score", title, padding=10), _names_axis(by, _in_order(frame, by))
+    x = _points_axis("score", title).scale(zero=False, padding=10)
+    y = _names_axis(by, _in_order(frame, by))
     results = _in_order(frame, "result")
-    legend = _LEGEND if len(results) > 1 else None
-    scale = alt.Scale(domain=results, range=list(COLOURS))
-    colour = alt.Color("result:N", legend=legend, scale=scale)
-    shape = alt.Shape("result:N", legend=legend, scale=alt.Scale(domain=results))
-    layers = []
+    legend = None
+    if len(results) > 1:
+        legend = _LEGEND
+    colour = _colours("result", results, legend)
     tips = _tooltip([by, "name"], ["score"])
+    layers = []
     if behind:
         dots = alt.Chart(pd.DataFrame(behind)).mark_circle(size=30, opacity=0.45, color=ink)
         layers.append(dots.encode(x=x, y=y, tooltip=tips))
@@ -182,10 +209,15 @@ def scores(
     if len(bounded):
         rules = alt.Chart(bounded).mark_rule(size=2)
         layers.append(rules.encode(x="low:Q", x2="high:Q", y=y, color=colour))
-    tips = _tooltip([by, "result"], ["score", "low", "high"])
     marks = alt.Chart(frame).mark_point(size=75, filled=True, opacity=1)
-    layers.append(marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips))
-    return alt.layer(*layers).properties(height=alt.Step(22))
+    marks = marks.encode(
+        x=x,
+        y=y,
+        color=colour,
+        shape=_shapes("result", results, legend=legend),
+        tooltip=_tooltip([by, "result"], ["score", "low", "high"]),
+    )
+    return alt.layer(*layers, marks).properties(height=alt.Step(22))
 
 
 TASK_SCORES = (
@@ -212,42 +244,40 @@ def task_scores(
     return scores(points, "model", behind=dots, baselines=baselines, ink=ink)
 
 
-def curves(rows: Sequence[Mapping[str, Any]], by: str) -> Any:
+def curves(rows: Points, by: str) -> Any:
     """`score` in percent over the `step` of each row, in their order, a line a `by`."""
     frame = pd.DataFrame(rows)
     steps = alt.X("step:N", sort=_in_order(frame, "step"), title=None)
     score = alt.Y("score:Q", title="score, %", scale=alt.Scale(zero=False, padding=10))
-    scale = alt.Scale(domain=_in_order(frame, by), range=list(COLOURS))
     lines = alt.Chart(frame).mark_line(point=alt.OverlayMarkDef(size=60))
     return lines.encode(
         x=steps.axis(labelAngle=0),
         y=score,
-        color=alt.Color(f"{by}:N", legend=_LEGEND, scale=scale),
+        color=_colours(by, _in_order(frame, by)),
         tooltip=_tooltip([by, "step"], ["score"]),
     ).properties(height=220)
 
 
-def parts(rows: Sequence[Mapping[str, Any]], by: str, mark: str, ink: str = INK) -> Any:
+def parts(rows: Points, by: str, mark: str, ink: str = INK) -> Any:
     """A line a `by`, the one whose lowest score is best first: a `mark` each at its `score` in
     percent, joined by a rule.
     """
     frame = pd.DataFrame(rows)
     worst = frame.groupby(by, sort=False)["score"].min()
-    y = _names_axis(by, worst.sort_values(ascending=False, kind="stable").index)
+    best_first = worst.sort_values(ascending=False, kind="stable").index.tolist()
     names = _in_order(frame, mark)
-    scale = alt.Scale(domain=names, range=list(COLOURS))
-    base = alt.Chart(frame).encode(y=y)
+    base = alt.Chart(frame).encode(y=_names_axis(by, best_first))
+    rules = base.mark_rule(color=ink).encode(x="min(score):Q", x2="max(score):Q")
     marks = base.mark_point(size=80, filled=True, opacity=1).encode(
         x=_points_axis("score", "score, %"),
-        color=alt.Color(f"{mark}:N", scale=scale, legend=_LEGEND),
-        shape=alt.Shape(f"{mark}:N", scale=alt.Scale(domain=names)),
+        color=_colours(mark, names),
+        shape=_shapes(mark, names),
         tooltip=_tooltip([by, mark], ["score"]),
     )
-    rules = base.mark_rule(color=ink).encode(x="min(score):Q", x2="max(score):Q")
     return alt.layer(rules, marks).properties(height=alt.Step(24))
 
 
-def differences(rows: Sequence[Mapping[str, Any]], by: str, ink: str = INK) -> Any:
+def differences(rows: Points, by: str, ink: str = INK) -> Any:
     """A line a task or arm (`by`), in their order: `difference`, `low` and `high` in points (the
     ends may be None) around zero.
 
@@ -255,33 +285,37 @@ def differences(rows: Sequence[Mapping[str, Any]], by: str, ink: str = INK) -> A
     """
     frame = pd.DataFrame(rows)
     frame["sure"] = (frame["low"].astype(float) > 0) | (frame["high"].astype(float) < 0)
-    y = _names_axis(by, frame[by])
+    y = _names_axis(by, frame[by].tolist())
     colour = alt.condition("datum.sure", alt.value(BLUE), alt.value(ink))
-    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(strokeDash=[4, 4], color=ink)
+    zero = _dashed_rule(alt.Chart(pd.DataFrame({"zero": [0]})), ink)
     lines = alt.Chart(frame.dropna()).mark_rule(size=2)
     dots = alt.Chart(frame).mark_point(size=70, opacity=1)
-    dots = dots.encode(
-        x=_points_axis("difference", "difference, points"),
-        y=y,
-        tooltip=_tooltip([by], ["difference", "low", "high"], format="+.1f"),
-        color=colour,
-        fill=alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent")),
-    )
-    lines = lines.encode(x="low:Q", x2="high:Q", y=y, color=colour)
-    return alt.layer(zero.encode(x="zero:Q"), lines, dots).properties(height=alt.Step(24))
+    layers = [
+        zero.encode(x="zero:Q"),
+        lines.encode(x="low:Q", x2="high:Q", y=y, color=colour),
+        dots.encode(
+            x=_points_axis("difference", "difference, points"),
+            y=y,
+            tooltip=_tooltip([by], ["difference", "low", "high"], format="+.1f"),
+            color=colour,
+            fill=alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent")),
+        ),
+    ]
+    return alt.layer(*layers).properties(height=alt.Step(24))
 
 
-def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any:
+def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
     """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")
     measured = sorted(set(frame["length"]))
     axis = alt.Axis(format="d", values=measured, labelOverlap=True)
-    x = alt.X("length:Q", title=unit, scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
     scale = alt.Scale(domain=[40, 100], clamp=True)
+    doubling = alt.Scale(type="log", base=2, nice=False)
+    x = alt.X("length:Q", title=unit, scale=doubling, axis=axis)
     y = alt.Y("score:Q", title="accuracy, %", scale=scale)
-    colour = alt.Color("model:N", sort=models, title=None, scale=alt.Scale(range=list(COLOURS)))
-    colour = colour.legend(orient="top", columns=1, labelLimit=320, rowPadding=0)
+    legend = alt.Legend(orient="top", title=None, columns=1, labelLimit=320, rowPadding=0)
+    colour = _colours("model", models, legend)
     chance = pd.DataFrame({"score": [50], "text": ["chance"], "length": [measured[0]]})
     base = alt.Chart(chance).encode(y=y)
     name = base.mark_text(align="left", dy=9, color=ink).encode(x=x, text="text:N")
@@ -289,10 +323,9 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any
     marks = curve.encode(tooltip=_tooltip(["model"], ["length", "score"]))
     read = marks.mark_point(size=65, opacity=1, filled=True).transform_filter("datum.read")
     beyond = marks.mark_point(size=65, opacity=1).transform_filter("!datum.read")
-    rule = base.mark_rule(strokeDash=[4, 4], color=ink)
+    layers = [_dashed_rule(base, ink), name, curve.mark_line(), read, beyond]
     # the height is that of the whole picture: a line of the legend must not flatten the curves
-    height = 260 + 18 * len(models)
-    return alt.layer(rule, name, curve.mark_line(), read, beyond).properties(height=height)
+    return alt.layer(*layers).properties(height=260 + 18 * len(models))
 
 
 def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str) -> Any:
@@ -307,13 +340,11 @@ def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str
     frame = pd.DataFrame(rows).dropna()
     if frame.empty:
         return None
-    names = [run.name for run in runs]
-    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     y = alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format=format))
     base = alt.Chart(frame).encode(
         x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
         y=y.scale(zero=False),
-        color=alt.Color("run:N", scale=scale, legend=_LEGEND),
+        color=_colours("run", [run.name for run in runs]),
         tooltip=[*_tooltip(["run", "phase"], ["tokens"], format=","), f"{field}:Q"],
     )
     lines = base.mark_line().transform_filter("datum.event == 'train'")

@@ -15,7 +15,7 @@ from biobench.report.evidence import LEAST_SEEDS
 from biobench.report.frame import cells
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results, metric_of
-from biobench.report.row import AverageName, Row
+from biobench.report.row import AverageName, Row, in_percent
 from biobench.schema.kind import get_metric
 from biobench.stats import (
     Estimand,
@@ -46,6 +46,13 @@ class CurveShare:
     unit: float
     """What one more right answer is worth at most."""
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """low and high, where both are known."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low, self.high
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -60,32 +67,38 @@ class Curve:
     baseline: tuple[float, str] | None = None
 
 
-def curves_of(
-    results: Results,
-    task: str,
-    average: AverageName = "paper",
-) -> list[Curve]:
+def curves_of(results: Results, task: str, average: AverageName = "paper") -> list[Curve]:
     """The curves of a task: groups of runs that differ in the training fraction alone."""
     metric = metric_of(results.infos[task], average)
-    rows = {row.line: row for row in cells(results, average).rows if row.task == task}
+    rows: dict[tuple[str, str, str], Row] = {}
+    baseline = None
+    for row in cells(results, average).rows:
+        if row.task == task:
+            rows[row.line] = row
+            is_baseline = row.source == "baseline"
+            if is_baseline and (baseline is None or row.mean > baseline[0]):
+                baseline = row.mean, row.model
     alike: dict[tuple[Any, ...], list[CurveShare]] = defaultdict(list)
     for group in results.groups:
-        row = rows.get((group.model, group.variant, group.source))
-        if group.task == task and row is not None and not group.folds:
+        if group.task == task and group.line in rows and not group.folds:
             share, recipe = _recipe(group)
-            weights, (_, *condition) = group.briefs[0].weights, group.condition
-            alike[group.model, group.source, weights, recipe, *condition].append(
-                _point(share, group, row)
-            )
-    best = None
-    for row in rows.values():
-        if row.source == "baseline" and (best is None or row.mean > best[0]):
-            best = row.mean, row.model
+            _, *condition = group.condition
+            weights = group.briefs[0].weights
+            point = _point(share, group, rows[group.line])
+            alike[group.model, group.source, weights, recipe, *condition].append(point)
     curves = []
     for (model, *_), points in alike.items():
         if len(points) > 1:
             points.sort(key=lambda point: point.share)
-            curves.append(Curve(model, task, metric, tuple(points), best))
+            curves.append(
+                Curve(
+                    model=model,
+                    task=task,
+                    metric=metric,
+                    points=tuple(points),
+                    baseline=baseline,
+                )
+            )
     return curves
 
 
@@ -141,40 +154,35 @@ def doublings(curve: Curve) -> Iterator[tuple[CurveShare, MeanTest]]:
 
 def answer(curve: Curve) -> str:
     """One sentence: the score with so many texts, and what twice as many give."""
+    name = plain(curve.model)
     gains = list(doublings(curve))
     if not gains:
-        return (
-            f"{plain(curve.model)}: no fraction was run with its double over "
-            f"{LEAST_SEEDS} seeds, so there is no answer on doubling"
-        )
+        lack = f"no fraction was run with its double over {LEAST_SEEDS} seeds"
+        return f"{name}: {lack}, so there is no answer on doubling"
     point, gain = gains[-1]
     assert gain.interval is not None
-    ends = f"{100 * gain.interval.low:.1f} to {100 * gain.interval.high:.1f}"
-    return (
-        f"{plain(curve.model)}: with {texts(point)}: {_score(point)}; doubling from there gives "
-        f"{100 * gain.estimate:+.1f} ({ends})"
-    )
+    ends = _between(gain.interval.low, gain.interval.high)
+    gained = f"{100 * gain.estimate:+.1f} ({ends})"
+    return f"{name}: with {texts(point)}: {_score(point)}; doubling from there gives {gained}"
 
 
 def crossing(first: Curve, second: Curve) -> str | None:
     """Where the lead changes, if both leads are shown (Holm over the shares that both have)."""
     of_second = {point.share: point for point in second.points}
-    shared, tests = [], []
-    for point in first.points:
-        if point.share in of_second:
-            shared.append(point)
-            tests.append(difference(point, of_second[point.share]))
+    shared = [point for point in first.points if point.share in of_second]
+    tests = [difference(point, of_second[point.share]) for point in shared]
     steps = holm([test.p if test else None for test in tests])
     leads: list[tuple[CurveShare, str]] = []
     for point, test, step in zip(shared, tests, steps, strict=True):
         if test is not None and step is not None and step.passed:
-            leads.append((point, second.model if test.estimate > 0 else first.model))
-    for (point, leader), (later, next_leader) in pairwise(leads):
-        if leader != next_leader:
-            return (
-                f"the curves cross: {plain(leader)} leads with {texts(point)}, "
-                f"{plain(next_leader)} with {texts(later)}"
-            )
+            leader = first
+            if test.estimate > 0:
+                leader = second
+            leads.append((point, leader.model))
+    for (point, model), (later, next_model) in pairwise(leads):
+        if model != next_model:
+            begin = f"the curves cross: {plain(model)} leads with {texts(point)}"
+            return f"{begin}, {plain(next_model)} with {texts(later)}"
     return None
 
 
@@ -185,12 +193,17 @@ def texts(point: CurveShare) -> str:
     return f"{point.documents:,} of {round(point.documents / point.share):,} texts"
 
 
+def _between(low: float, high: float) -> str:
+    """``57.2 to 64.8``"""
+    return f"{in_percent(low)} to {in_percent(high)}"
+
+
 def _score(point: CurveShare) -> str:
     """``61.0 (57.2 to 64.8)``"""
-    score = f"{100 * point.mean:.1f}"
-    if point.low is None or point.high is None:
-        return score
-    return f"{score} ({100 * point.low:.1f} to {100 * point.high:.1f})"
+    score = in_percent(point.mean)
+    if point.ends is not None:
+        score += f" ({_between(*point.ends)})"
+    return score
 
 
 def as_text(curves: Sequence[Curve]) -> str:
@@ -199,20 +212,19 @@ def as_text(curves: Sequence[Curve]) -> str:
     scores: list[float] = []
     for curve in curves:
         for point in curve.points:
-            scores.append(point.mean)
-            if point.low is not None and point.high is not None:
-                scores += [point.low, point.high]
+            scores += [point.mean, *(point.ends or ())]
     baseline = curves[0].baseline
     if baseline is not None:
-        scores.append(baseline[0])
-        lines.append(f"best baseline (:): {plain(baseline[1])}, {100 * baseline[0]:.1f}")
+        score, name = baseline
+        scores.append(score)
+        lines.append(f"best baseline (:): {plain(name)}, {in_percent(score)}")
     for curve in curves:
         lines += ["", plain(curve.model)]
         for point in curve.points:
             drawn = _drawn(point, baseline, min(scores), max(scores))
             lines.append(f"  {texts(point):>24}  {drawn}  {_score(point)}")
     lines.append("")
-    lines += [answer(curve) for curve in curves]
+    lines += map(answer, curves)
     for first, second in combinations(curves, 2):
         crossed = crossing(first, second)
         if crossed is not None:
@@ -220,12 +232,7 @@ def as_text(curves: Sequence[Curve]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _drawn(
-    point: CurveShare,
-    baseline: tuple[float, str] | None,
-    low: float,
-    high: float,
-) -> str:
+def _drawn(point: CurveShare, baseline: tuple[float, str] | None, low: float, high: float) -> str:
     """The mean (o) in its interval (-) between the lowest and the highest number of the task."""
 
     def column(value: float) -> int:
@@ -234,9 +241,9 @@ def _drawn(
     line = [" "] * WIDTH
     if baseline is not None:
         line[column(baseline[0])] = ":"
-    if point.low is not None and point.high is not None:
-        start, end = column(point.low), column(point.high) + 1
-        line[start:end] = "-" * (end - start)
+    if point.ends is not None:
+        start, end = map(column, point.ends)
+        line[start : end + 1] = "-" * (end + 1 - start)
     line[column(point.mean)] = "o"
     return "".join(line)
 
@@ -245,7 +252,6 @@ def as_rows(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     """A row a point, for programs; scores are fractions."""
     rows = []
     for curve in curves:
-        for point in curve.points:
-            about = {"model": curve.model, "task": curve.task, "metric": curve.metric}
-            rows.append(about | asdict(point))
+        about = {"model": curve.model, "task": curve.task, "metric": curve.metric}
+        rows += [about | asdict(point) for point in curve.points]
     return rows

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from biobench.report.groups import RunGroup
+from biobench.report.row import in_percent
 from biobench.schema.contamination import Contamination
 from biobench.schema.kind import traits_of
 from biobench.stats import without_failed
@@ -47,7 +48,7 @@ def recall_note(group: RunGroup, tags: Sequence[str]) -> list[str]:
     if "deidentification" not in tags or not recalls:
         return []
     return [
-        f"{_name(group)}: recall {100 * fmean(recalls):.1f} of identifiers with exact "
+        f"{_name(group)}: recall {in_percent(fmean(recalls))} of identifiers with exact "
         f"ends and type; `biobench errors` has leaks by type and documents without one"
     ]
 
@@ -134,14 +135,14 @@ def _score_notes(
             f"of the spread over others: no ±, here and in averages over it"
         )
     if guess is not None:
-        yield f"{name}: not above guessing (a policy that reads no text scores {100 * guess:.1f})"
+        yield f"{name}: not above guessing (a policy that reads no text scores {in_percent(guess)})"
     if any(lost):
         seeds = ", ".join(map(str, itertools.compress(group.seeds, lost)))
         plural = "s" if sum(lost) > 1 else ""
         yield (
             f"{name}: {sum(lost)} of {len(lost)} runs failed (seed{plural} {seeds}); the mean "
             f"includes them, ± is about the others, whose mean is "
-            f"{100 * fmean(without_failed(scores, lost)):.1f}"
+            f"{in_percent(fmean(without_failed(scores, lost)))}"
         )
 
 
@@ -180,9 +181,9 @@ def remark(group: RunGroup) -> list[str]:
     if test is not None and test.seen:
         return [
             f"{MARK} {name}: {test.seen} of {test.documents} test documents "
-            f"({100 * test.seen / test.documents:.1f}%) share 13 words in a row or all of their "
+            f"({in_percent(test.seen / test.documents)}%) share 13 words in a row or all of their "
             f"text with {corpus}, {test.exact} of them verbatim; "
-            f"{100 * test.ngrams_seen / max(test.ngrams, 1):.1f}% of all runs of 13 words{base}"
+            f"{in_percent(test.ngrams_seen / max(test.ngrams, 1))}% of all runs of 13 words{base}"
         ]
     if test is not None:
         excluded = ", from which all of them were excluded" if found.excluded else ""

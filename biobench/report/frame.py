@@ -5,7 +5,8 @@ made from it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
@@ -34,7 +35,7 @@ from biobench.report.literature.comparison import (
 from biobench.report.results import Results, load, metric_of
 from biobench.report.row import AverageName, Row
 from biobench.report.slices import sliced
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import Infos, TaskInfo
 from biobench.schema.kind import KINDS, get_metric
 from biobench.stats import seed_interval, without_failed
 from biobench.store import Brief, UnusableFile
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Choice = Collection[str] | None
+"""What a report is narrowed to; None narrows nothing."""
 MOST_ROWS = 20
 """Of a report that shows itself in an interpreter or a notebook."""
 
@@ -126,35 +129,33 @@ def cells(results: Results, average: AverageName) -> Cells:
 class RowFilter(NamedTuple):
     """What a report is narrowed to; None narrows nothing."""
 
-    tasks: Collection[str] | None = None
-    suites: Collection[str] | None = None
-    sources: Collection[str] | None = None
-    models: Collection[str] | None = None
+    tasks: Choice = None
+    suites: Choice = None
+    sources: Choice = None
+    models: Choice = None
 
-    def allows(
-        self,
-        info: TaskInfo,
-        source: str,
-        model: str | None = None,
-    ) -> bool:
+    def allows(self, info: TaskInfo, source: str, model: str | None = None) -> bool:
         """Whether rows of the task and source are kept. model: None for what is of all models."""
         if self.suites is not None and not (info.in_suite and info.suite in self.suites):
             return False
-        values = ((info.id, self.tasks), (source, self.sources), (model, self.models))
-        for value, allowed in values:
+        for value, allowed in ((info.id, self.tasks), (source, self.sources), (model, self.models)):
             if value is not None and allowed is not None and value not in allowed:
                 return False
         return True
+
+    def texts(self, remarks: Iterable[Remark], infos: Infos) -> list[str]:
+        """The words of the remarks on what is kept."""
+        return [text for source, task, text in remarks if self.allows(infos[task], source)]
 
 
 def build(
     results: str | Path | Results,
     average: AverageName = "macro",
     *,
-    tasks: Collection[str] | None = None,
-    suites: Collection[str] | None = None,
-    sources: Collection[str] | None = None,
-    models: Collection[str] | None = None,
+    tasks: Choice = None,
+    suites: Choice = None,
+    sources: Choice = None,
+    models: Choice = None,
     incomplete: bool = False,
     slice: str | None = None,
 ) -> Report:
@@ -174,9 +175,6 @@ def build(
     everything = cells(loaded, average)
     filters = RowFilter(tasks, suites, sources, models)
 
-    def texts(remarks: Iterable[Remark]) -> list[str]:
-        return [text for source, task, text in remarks if filters.allows(infos[task], source)]
-
     rows, rows_in_averages = [], []
     for row in everything.rows:
         if filters.allows(infos[row.task], row.source, row.model):
@@ -190,11 +188,11 @@ def build(
         asked=tasks,
     )
     # what is missing comes first: the terminal shows only the first few notes
-    notes = texts(refusal_remarks(loaded.refusals))
+    notes = filters.texts(refusal_remarks(loaded.refusals), infos)
     notes += below_baselines(rows, everything.rows)
     for row in rows:
         notes += row.notes
-    notes += texts(everything.remarks)
+    notes += filters.texts(everything.remarks, infos)
     notes += _notes_on_published(rows, infos)
     notes += part_notes
     notes += _left_out(means, loaded)
@@ -210,10 +208,7 @@ def build(
     )
 
 
-def _notes_on_published(
-    rows: Sequence[Row],
-    infos: Mapping[str, TaskInfo],
-) -> list[str]:
+def _notes_on_published(rows: Sequence[Row], infos: Infos) -> list[str]:
     """Other scores than F1, averages that are likely, and how published protocols differ."""
     differing = {}
     for row in rows:
@@ -224,21 +219,22 @@ def _notes_on_published(
 
 def _left_out(averages: Sequence[Row], results: Results) -> Iterator[str]:
     """A note for each average that lacks the tasks whose runs the gate refuses."""
+    refused: dict[str, list[str]] = defaultdict(list)
+    for task in sorted(results.refused):
+        info = results.infos[task]
+        if info.in_suite:
+            refused[info.suite].append(task)
     for suite in dict.fromkeys(row.suite for row in averages):
-        refused = []
-        for task in sorted(results.refused):
-            if results.infos[task].in_suite and results.infos[task].suite == suite:
-                refused.append(task)
-        if refused:
+        if suite in refused:
             yield (
-                f"the {suite} average leaves out {', '.join(refused)} for every line, published "
-                f"ones too: the gate refuses the runs here"
+                f"the {suite} average leaves out {', '.join(refused[suite])} for every line, "
+                f"published ones too: the gate refuses the runs here"
             )
 
 
 def run_rows(
     groups: Sequence[RunGroup],
-    infos: Mapping[str, TaskInfo],
+    infos: Infos,
     average: AverageName,
     bars: Bars,
 ) -> tuple[list[Row], list[Remark]]:

@@ -5,7 +5,7 @@ gives.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.report.details.mistaken import read_mistakes
-from biobench.report.frame import Report, RowFilter, build
+from biobench.report.frame import Choice, Report, RowFilter, build
 from biobench.report.groups import RunGroup
-from biobench.report.rescore import run_documents
+from biobench.report.rescore import Location, run_documents
 from biobench.report.results import Results, load
 from biobench.report.row import AverageName
 from biobench.schema.record import RunRecord
@@ -39,12 +39,12 @@ def tidy(
     *,
     labels: bool = False,
     probabilities: bool = False,
-    data_dir: str | Path | None = None,
-    specs: Mapping[str, str | Path] | None = None,
-    tasks: Collection[str] | None = None,
-    suites: Collection[str] | None = None,
-    models: Collection[str] | None = None,
-    sources: Collection[str] | None = None,
+    data_dir: Location | None = None,
+    specs: Mapping[str, Location] | None = None,
+    tasks: Choice = None,
+    suites: Choice = None,
+    models: Choice = None,
+    sources: Choice = None,
 ) -> list[dict[str, Any]]:
     """A row a run and metric, all averages that the record holds; with `labels`, also a row a run,
     label and metric.
@@ -92,7 +92,7 @@ def _of_each_label(record: RunRecord) -> list[Measured]:
 
 
 def _of_probabilities(
-    group: RunGroup, record: RunRecord, data_dir: str | Path | None, spec: str | Path | None
+    group: RunGroup, record: RunRecord, data_dir: Location | None, spec: Location | None
 ) -> list[Measured]:
     """How good the run's stored probabilities are; none where its kind has no counts."""
     kind = get_kind(record.task.type)
@@ -111,7 +111,7 @@ class ResultsFolder:
     """
 
     results: Results
-    data_dir: str | Path | None = None
+    data_dir: Location | None = None
 
     def __repr__(self) -> str:
         """What the folder holds, and what can be asked of it."""
@@ -146,13 +146,7 @@ class ResultsFolder:
         `report.frame.build`."""
         return build(self.results, average, **filters)
 
-    def predictions(
-        self,
-        model: str,
-        task: str,
-        *,
-        seed: int | None = None,
-    ) -> pd.DataFrame:
+    def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number
         of mistakes).
 
@@ -161,28 +155,26 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        mistakes = read_mistakes(
-            self.results,
-            model,
-            task,
-            seed=seed,
-            data_dir=self.data_dir,
-        )
+        mistakes = read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
         rows = []
         for judged in mistakes.judged:
-            sides: dict[str, list[Any]] = {"gold": [], "said": []}
+            sides: dict[str, list[Any]] = {"gold": [], "predicted": []}
             for mark in judged.marks:
-                for side, span in (("gold", mark.gold), ("said", mark.predicted)):
-                    if span is not None:
-                        sides[side].append(tuple(span) if span.end else span.label)
-            text = mistakes.texts.get(judged.document.id)
-            row = {"document": judged.document.id, "text": text, **sides, "wrong": judged.wrong}
+                for side, span in mark.sides.items():
+                    sides[side].append(tuple(span) if span.end else span.label)
+            row = {
+                "document": judged.document.id,
+                "text": mistakes.texts.get(judged.document.id),
+                "gold": sides["gold"],
+                "said": sides["predicted"],
+                "wrong": judged.wrong,
+            }
             rows.append(row)
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
 
 
 def results(
-    results_dir: str | Path = "results", *, data_dir: str | Path | None = None
+    results_dir: Location = "results", *, data_dir: Location | None = None
 ) -> ResultsFolder:
     """The stored runs of a folder. Raises UsageError where there is no such folder."""
     if not Path(results_dir).is_dir():
@@ -197,8 +189,8 @@ def predictions(
     task: str,
     *,
     seed: int | None = None,
-    results_dir: str | Path = "results",
-    data_dir: str | Path | None = None,
+    results_dir: Location = "results",
+    data_dir: Location | None = None,
 ) -> pd.DataFrame:
     """The predictions of one stored run; see `ResultsFolder.predictions`."""
     return results(results_dir, data_dir=data_dir).predictions(model, task, seed=seed)

@@ -12,9 +12,10 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any, Literal
 
+from biobench.core.grouped import grouped
 from biobench.errors import StoreError
 from biobench.report.escape import plain
-from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.report.tasks import NEEDLE, Infos
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, READY, RunRecord
 from biobench.stats import failed_runs
@@ -29,6 +30,8 @@ Condition = tuple[str, str, int | None, str, int, str]
 """What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine
 version, split.
 """
+Hashes = Mapping[tuple[str, str], set[str]]
+"""(weights, name of a model), (data or spec, task) -> the hashes that runs have of it."""
 _LENGTH = re.compile(r"accuracy\.(\d+)")
 """Score of a needle run on the documents of one length."""
 
@@ -118,8 +121,12 @@ class RunGroup:
         """
         if self.briefs[0].type != NEEDLE:
             return ()
-        matches = map(_LENGTH.fullmatch, self.briefs[0].scores)
-        return tuple(sorted(int(match[1]) for match in matches if match))
+        lengths = []
+        for metric in self.briefs[0].scores:
+            match = _LENGTH.fullmatch(metric)
+            if match is not None:
+                lengths.append(int(match[1]))
+        return tuple(sorted(lengths))
 
     @cached_property
     def mark(self) -> str:
@@ -175,10 +182,13 @@ class RunGroup:
     @cached_property
     def ratio(self) -> float:
         """Test documents to training documents of a split; 0 where the task has a single one."""
-        sizes = [b.test_documents / b.train_documents for b in self.briefs if b.train_documents]
-        if not sizes:
+        ratios = []
+        for brief in self.briefs:
+            if brief.train_documents:
+                ratios.append(brief.test_documents / brief.train_documents)
+        if not ratios:
             return 0.0
-        return sum(sizes) / len(sizes)
+        return sum(ratios) / len(ratios)
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
@@ -187,17 +197,9 @@ class RunGroup:
 
     def scores(self, metric: str) -> tuple[float, ...] | None:
         """The metric per seed; None where a record does not have it."""
-        if metric not in self._scores:
-            scores = None
-            if all(metric in brief.scores for brief in self.briefs):
-                scores = tuple(brief.scores[metric] for brief in self.briefs)
-            self._scores[metric] = scores
-        return self._scores[metric]
-
-    @cached_property
-    def _scores(self) -> dict[str, tuple[float, ...] | None]:
-        """What `scores` gave before."""
-        return {}
+        if not all(metric in brief.scores for brief in self.briefs):
+            return None
+        return tuple(brief.scores[metric] for brief in self.briefs)
 
     def failed(self, metric: str) -> tuple[bool, ...]:
         """Which runs failed, in the order of the seeds: the one flag of report, comparison, data
@@ -211,12 +213,12 @@ class RunGroup:
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""
-        scores: dict[str, list[float]] = defaultdict(list)
         supports: dict[str, int] = {}
+        scores: dict[str, list[float]] = defaultdict(list)
         for record in self.records:
             for label, row in record.per_label.items():
-                scores[label].append(row["f1"])
                 supports.setdefault(label, int(row["support"]))
+                scores[label].append(row["f1"])
         by_label = {}
         for label in self.records[0].task.labels:
             if label in scores:
@@ -224,41 +226,38 @@ class RunGroup:
         return by_label
 
 
-_conditions = attrgetter(
-    *("task", "model", "revision", "weights", "spec", "version", "data", "source"),
-    *("origin", "split", "track", "limit", "engine", "overrides"),
-)
-"""All that runs of one group share: what `Variant` and the group's name are made of."""
-
-
 def group_runs(
-    briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
+    briefs: Sequence[Brief], infos: Infos, store: Store, source: Source = "run"
 ) -> list[RunGroup]:
     """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different
     runs are groups of their own.
     """
-    alike: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
-    for brief in briefs:
-        alike[*_conditions(brief), _labels_of(brief)].append(brief)
     # one of a name need not be said, of several each says which it is
-    hashes: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for brief, *_ in alike.values():
+    hashes: Hashes = defaultdict(set)
+    for brief in briefs:
         hashes["weights", _name(brief)].add(brief.weights)
         hashes["data", brief.task].add(brief.data)
         hashes["spec", brief.task].add(brief.spec)
     members: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
-    for runs in alike.values():
-        brief = runs[0]
+    for brief in briefs:
         shipped = infos[brief.task].hashes.get(brief.source)
-        variant = _variant(brief, shipped, hashes)
+        variant = Variant(tuple(_departures(brief, shipped, hashes)))
         identity = (brief.task, _name(brief), variant, brief.weights, brief.spec, brief.data)
-        members[*identity, _labels_of(brief), _source_of(brief, source)] += runs
+        members[*identity, _labels_of(brief), _source_of(brief, source)].append(brief)
     groups = []
     for key in sorted(members, key=lambda key: (*key[:2], str(key[2]), *key[3:])):
         task, name, variant, *_, source_of_group = key
-        briefs_of_seeds, notes = _one_a_seed(members[key])
+        runs, notes = _one_a_seed(members[key])
         groups.append(
-            RunGroup(source_of_group, name, variant, task, tuple(briefs_of_seeds), store, notes)
+            RunGroup(
+                source=source_of_group,
+                model=name,
+                departures=variant,
+                task=task,
+                briefs=runs,
+                store=store,
+                notes=notes,
+            )
         )
     return groups
 
@@ -283,29 +282,25 @@ def _source_of(brief: Brief, source: Source) -> Source:
     return source
 
 
-def _variant(
-    brief: Brief, shipped: str | None, hashes: Mapping[tuple[str, ...], set[str]]
-) -> Variant:
+def _departures(brief: Brief, shipped: str | None, hashes: Hashes) -> Iterator[tuple[str, str]]:
     """What sets a run apart. shipped: hash of the shipped spec; hashes: all weights of the model,
     data and specs of the task.
     """
-    departures: list[tuple[str, str]] = []
     if len(hashes["weights", _name(brief)]) > 1:
-        departures.append(("weights", f"weights {brief.weights[:8]}"))
+        yield "weights", f"weights {brief.weights[:8]}"
     if brief.origin == "checkpoint":
-        departures.append(("training", "ready-made"))
+        yield "training", "ready-made"
     if brief.split != "test":
-        departures.append(("validation", "validation only"))
+        yield "validation", "validation only"
     if brief.track not in ("fixed", READY):
-        departures.append(("track", brief.track))
+        yield "track", brief.track
     if brief.limit is not None:
-        departures.append(("limit", f"limit {brief.limit}"))
-    departures += _departures_of_spec(brief, shipped, is_alone=len(hashes["spec", brief.task]) == 1)
+        yield "limit", f"limit {brief.limit}"
+    yield from _departures_of_spec(brief, shipped, is_alone=len(hashes["spec", brief.task]) == 1)
     if len(hashes["data", brief.task]) > 1:
-        departures.append(("data", f"data {brief.source} {brief.data[:8]}"))
+        yield "data", f"data {brief.source} {brief.data[:8]}"
     if brief.engine != ENGINE_VERSION:
-        departures.append(("engine", f"engine {brief.engine}"))
-    return Variant(tuple(departures))
+        yield "engine", f"engine {brief.engine}"
 
 
 def _departures_of_spec(
@@ -320,10 +315,9 @@ def _departures_of_spec(
     if brief.spec == shipped:
         return []
     if brief.overrides:
-        overrides = set(brief.overrides)
-        if brief.track == "frozen":
-            overrides -= set(FROZEN)
-        return [("overrides", override) for override in sorted(overrides)]
+        of_track = FROZEN if brief.track == "frozen" else ()
+        overrides = sorted(set(brief.overrides).difference(of_track))
+        return [("overrides", override) for override in overrides]
     if shipped is None and is_alone:
         return []
     return [("version", f"version {brief.version}, spec {brief.spec[:8]}")]
@@ -338,22 +332,19 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     one whole. Groups that still share a name say what else differs: their weights, spec or data.
     """
     groups = list(groups)
-    folders: dict[str, set[str]] = defaultdict(set)
+    folders: dict[tuple[str, str], set[str]] = defaultdict(set)
     for group in groups:
-        if group.source == "submitted":
-            folders[group.model].add(group.store.root.name)
+        folders[group.source, group.model].add(group.store.root.name)
     named = []
     for group in groups:
-        if group.source == "submitted" and len(folders[group.model]) > 1:
+        if group.source == "submitted" and len(folders[group.source, group.model]) > 1:
             submission = plain(group.store.root.name)
             group = _set_apart(group, ("submission", f"submission {submission}"))
         named.append(group)
-    namesakes: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
-    for group in named:
-        namesakes[group.source, group.model, group.variant, group.task].append(group.briefs[0])
+    namesakes = grouped(named, lambda group: (*group.line, group.task))
     unique = []
     for group in named:
-        briefs = namesakes[group.source, group.model, group.variant, group.task]
+        briefs = [namesake.briefs[0] for namesake in namesakes[*group.line, group.task]]
         unique.append(_set_apart(group, *_differences(group.briefs[0], briefs)))
     return tuple(unique)
 
@@ -362,36 +353,38 @@ def _set_apart(group: RunGroup, *departures: tuple[str, str]) -> RunGroup:
     return replace(group, departures=Variant((*group.departures.departures, *departures)))
 
 
+_ASPECTS = {"weights": "weights", "spec": "unlike", "data": "unlike"}
+"""Hash of a run -> the aspect in which runs of one name differ by it."""
+
+
 def _differences(brief: Brief, namesakes: Sequence[Brief]) -> Iterator[tuple[str, str]]:
     """The hashes in which runs of one name differ; the key of a ready-made model stands for which
     of its labels are used.
     """
-    for name in ("weights", "spec", "data", "key"):
-        hashes = {getattr(namesake, name) for namesake in namesakes}
-        if len(hashes) > 1 and (name != "key" or brief.track == READY):
-            aspect = "weights" if name == "weights" else "unlike"
+    aspects = _ASPECTS
+    if brief.track == READY:
+        aspects = _ASPECTS | {"key": "unlike"}
+    for name, aspect in aspects.items():
+        if len(set(map(attrgetter(name), namesakes))) > 1:
             yield aspect, f"{name} {getattr(brief, name)[:8]}"
 
 
-def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], tuple[str, ...]]:
+def _one_a_seed(runs: list[Brief]) -> tuple[tuple[Brief, ...], tuple[str, ...]]:
     """One run a seed, in order, and notes. Where seeds were run in two precisions, the one with
     more seeds (then bf16) is kept.
     """
     by_precision: dict[str, dict[int, Brief]] = defaultdict(dict)
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands
-    for brief in sorted(runs, key=lambda brief: (brief.started, brief.key)):
+    for brief in sorted(runs, key=attrgetter("started", "key")):
         by_precision[brief.precision][brief.seed] = brief
     name = f"{runs[0].model} on {runs[0].task}"
     notes: tuple[str, ...] = ()
-    if len({brief.seed for brief in runs}) == len(runs):
-        briefs = runs
-        if len(by_precision) > 1:
-            precisions = ", ".join(sorted(by_precision))
-            notes = (f"{name}: seeds were run in different precisions ({precisions})",)
-    else:
-        best = min(by_precision, key=lambda p: (-len(by_precision[p]), p))
-        briefs = list(by_precision[best].values())
-        notes = (
-            f"{name}: some seeds were run more than once; the {len(briefs)} in {best} are shown",
-        )
-    return sorted(briefs, key=lambda brief: brief.seed), notes
+    if len({brief.seed for brief in runs}) < len(runs):
+        best = min(by_precision, key=lambda precision: (-len(by_precision[precision]), precision))
+        runs = list(by_precision[best].values())
+        shown = f"the {len(runs)} in {best} are shown"
+        notes = (f"{name}: some seeds were run more than once; {shown}",)
+    elif len(by_precision) > 1:
+        precisions = ", ".join(sorted(by_precision))
+        notes = (f"{name}: seeds were run in different precisions ({precisions})",)
+    return tuple(sorted(runs, key=attrgetter("seed"))), notes

@@ -35,11 +35,7 @@ class TaskScores:
     printed: PublishedValue | None = None
 
 
-def is_guessing(
-    tasks: Sequence[TaskScores],
-    bars: Bars,
-    evidence: Evidence,
-) -> bool:
+def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> bool:
     """Whether a model's mean over the tasks is not shown to lie above that of guessing.
 
     One-sided t at 5% on the mean (over corpora) of score minus bar, the largest p over seeds and
@@ -52,22 +48,22 @@ def is_guessing(
         return all(max(task.scores) <= 0 for task in tasks)
     weights = task_weights([task.info.corpus for task in judged])
     gaps = []
-    near = False
+    has_few_documents = False
     for weight, task in zip(weights, judged, strict=True):
         gaps.append(weight * (float(np.mean(task.scores)) - bars[task.info.id, task.metric]))
-        near |= _has_few_documents(task.group)
+        documents = math.inf
+        if task.group is not None:
+            documents = task.group.briefs[0].test_documents
+        has_few_documents |= documents < FEW_DOCUMENTS
     gap = math.fsum(gaps)
     if gap <= 0:
         return True
-    noises = []
-    for task in judged:
-        noises.append(_noise(task, evidence if near or gap < REACH else None))
+    read = None
+    if has_few_documents or gap < REACH:
+        read = evidence
+    noises = [_noise(task, read) for task in judged]
     answer = these_tasks(gap, mean_variances(noises, weights))
     return answer is not None and answer.p_not_above > ALPHA
-
-
-def _has_few_documents(group: RunGroup | None) -> bool:
-    return group is not None and group.briefs[0].test_documents < FEW_DOCUMENTS
 
 
 def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:
@@ -77,19 +73,10 @@ def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:
         return TaskNoise(corpus, seeds=seeds, documents=None)
     if group.ratio and len(task.scores) >= LEAST_SEEDS:
         splits = splits_part(task.scores, group.ratio, resolution=group.unit)
-        return TaskNoise(
-            corpus,
-            seeds=None,
-            documents=None,
-            splits=splits,
-        )
+        return TaskNoise(corpus, seeds=None, documents=None, splits=splits)
     documents = None
     if evidence is not None:
         left_out = evidence.left_out(group, task.metric)
         if not isinstance(left_out, str):
             documents = (left_out,)
-    return TaskNoise(
-        corpus,
-        seeds=seeds,
-        documents=documents,
-    )
+    return TaskNoise(corpus, seeds=seeds, documents=documents)

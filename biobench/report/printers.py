@@ -86,25 +86,17 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        cells = []
-        for name in columns:
-            cell = row[name]
-            if isinstance(cell, str):
-                cells.append(for_csv(cell))
-            else:
-                cells.append("" if cell is None else repr(cell))
-        writer.writerow(cells)
+        writer.writerow([_csv_cell(row[name]) for name in columns])
     return stream.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    return for_csv(value) if isinstance(value, str) else value
 
 
 def as_json(rows: Any) -> str:
     """The rows, or any plain data, as JSON."""
-    text = json.dumps(
-        rows,
-        ensure_ascii=False,
-        indent=2,
-        allow_nan=False,
-    )
+    text = json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False)
     return shown_json(text) + "\n"
 
 
@@ -113,37 +105,44 @@ def _csv(report: Report) -> str:
 
 
 def _notes(report: Report) -> list[str]:
-    return [*report.notes, *(f"{f}; {f.hint}" for f in report.findings)]
+    notes = list(report.notes)
+    for finding in report.findings:
+        notes.append(f"{finding}; {finding.hint}")
+    return notes
 
 
 def _markdown(report: Report) -> str:
     lines = []
     for sheet in sheets(report):
-        rule = ["---"] * 2 + ["---:"] * (len(sheet.columns) - 2)
+        numbers = ["---:"] * (len(sheet.columns) - 2)
         lines += [f"### {words(sheet.title, for_markdown)}", ""]
-        for row in [list(map(for_markdown, sheet.columns)), rule]:
-            lines.append(f"| {' | '.join(row)} |")
-        for row in sheet.rows:
-            lines.append(f"| {' | '.join(map(for_markdown, row))} |")
+        lines.append(_markdown_row(sheet.columns))
+        lines.append(f"| {' | '.join(['---', '---', *numbers])} |")
+        lines += map(_markdown_row, sheet.rows)
         lines.append("")
     lines += [caption(report) if lines else EMPTY, ""]
-    lines += [f"- {words(note, for_markdown)}" for note in _notes(report)]
+    for note in _notes(report):
+        lines.append(f"- {words(note, for_markdown)}")
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(for_markdown, cells))} |"
 
 
 def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
     lines = [r"% \usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}"]
     for sheet in sheets(report):
-        head, *body = [" & ".join(map(for_latex, row)) for row in (sheet.columns, *sheet.rows)]
+        numbers = "r" * (len(sheet.columns) - 2)
         lines += [
             r"\begin{table}",
             r"\centering",
-            rf"\begin{{tabular}}{{ll{'r' * (len(sheet.columns) - 2)}}}",
+            rf"\begin{{tabular}}{{ll{numbers}}}",
             r"\toprule",
-            rf"{head} \\",
+            _latex_row(sheet.columns),
             r"\midrule",
-            *(rf"{row} \\" for row in body),
+            *map(_latex_row, sheet.rows),
             r"\bottomrule",
             r"\end{tabular}",
             rf"\caption{{{words(sheet.title, for_latex)}. {words(caption(report), for_latex)}}}",
@@ -154,6 +153,10 @@ def _latex(report: Report) -> str:
     if notes:
         lines += [r"\begin{itemize}", *notes, r"\end{itemize}"]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return rf"{' & '.join(map(for_latex, cells))} \\"
 
 
 def html_page(title: str, body: str) -> str:
@@ -173,7 +176,6 @@ def html_table(
     caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
 ) -> str:
     """A table; what stands behind a number is small. texts: how many columns hold words."""
-
     head = ""
     for number, heading in enumerate(columns):
         text_class = " class=text" if number < texts else ""
@@ -181,11 +183,10 @@ def html_table(
     body = ""
     for name, *cells in rows:
         body += f'<tr><th scope="row">{for_html(name)}</th>'
-        for number, text in enumerate(cells, start=1):
-            if number < texts:
-                body += f'<td class="text">{for_html(text)}</td>'
-            else:
-                body += f"<td>{_html_number(text)}</td>"
+        for text in cells[: texts - 1]:
+            body += f'<td class="text">{for_html(text)}</td>'
+        for text in cells[texts - 1 :]:
+            body += f"<td>{_html_number(text)}</td>"
         body += "</tr>\n"
     return (
         f'<div class="scroll" tabindex="0"><table>\n<caption>{words(caption, for_html)}</caption>\n'
@@ -214,81 +215,67 @@ def _html(report: Report) -> str:
             body += pictures(report, sheet)
         body += html_table(sheet.title, sheet.columns, sheet.rows, 2)
     body += f'<p class="notes">{words(caption(report), for_html)}</p>\n'
-    findings = [f"{finding}. {finding.hint}" for finding in report.findings]
-    for title, lines in (("Notes", report.notes), ("Findings", findings)):
-        if lines:
-            items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
-            body += f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n'
+    body += _html_list("Notes", report.notes)
+    body += _html_list("Findings", [f"{found}. {found.hint}" for found in report.findings])
     return html_page("BioBench results", body)
 
 
-def print_table(
-    report: Report,
-    console: Console | None = None,
-    *,
-    notes: bool = False,
-) -> None:
+def _html_list(title: str, lines: Sequence[str]) -> str:
+    """A section of the page; nothing where it has no lines."""
+    if not lines:
+        return ""
+    items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
+    return f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n'
+
+
+def print_table(report: Report, console: Console | None = None, *, notes: bool = False) -> None:
     """The terminal table, on stdout by default.
 
     notes: every note in full, not only what fits a few lines.
     """
     console = console or Console()
-    lines: list[Table | Text] = []
+    tables: list[Table] = []
     for sheet in sheets(report):
-        lines += _tables(sheet, console.width)
-    lines.append(Text(caption(report) if lines else EMPTY))
+        tables += _tables(sheet, console.width)
+    lines = [caption(report) if tables else EMPTY]
     for note in report.notes if notes else _few(report.notes):
-        lines.append(Text(f"* {plain_note(note)}"))
+        lines.append(f"* {plain_note(note)}")
     for finding in report.findings:
-        lines.append(Text(f"! {plain_note(f'{finding}; {finding.hint}')}"))
-    console.print(Group(*lines))
+        lines.append(f"! {plain_note(f'{finding}; {finding.hint}')}")
+    console.print(Group(*tables, *map(Text, lines)))
 
 
-def to_text(
-    report: Report,
-    *,
-    notes: bool = False,
-    width: int | None = None,
-) -> str:
+def to_text(report: Report, *, notes: bool = False, width: int | None = None) -> str:
     """As `print_table`, as text without colours. width: in columns; None: as `COLUMNS` asks, else
     `FILE_WIDTH`.
     """
     asked = os.environ.get("COLUMNS", "")
     if width is None:
         width = max(int(asked), 40) if asked.isdecimal() else FILE_WIDTH
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        color_system=None,
-    )
+    console = Console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as captured:
-        print_table(
-            report,
-            console,
-            notes=notes,
-        )
+        print_table(report, console, notes=notes)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def grid(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    width: int | None = None,
-) -> str:
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Columns side by side, the first set left, numbers right; several grids, each with the first
     column, where they are wider than `width`.
     """
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    room = math.inf if width is None else width - widths[0]
-    pieces = _columns_that_fit([2 + of_column for of_column in widths[1:]], room)
-    rule = ["-" * of_column for of_column in widths]
+    first, *others = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    room = math.inf
+    if width is not None:
+        room = width - first
+    pieces = _columns_that_fit([2 + of_column for of_column in others], room)
+    rule = ["-" * of_column for of_column in (first, *others)]
     grids = []
     for piece in pieces:
         lines = []
-        for row in (head, rule, *rows):
-            cells = [row[column + 1].rjust(widths[column + 1]) for column in piece]
-            if len(pieces) == 1 or any(cell.strip() for cell in cells):
-                lines.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
+        for name, *cells in (head, rule, *rows):
+            shown = [cells[column].rjust(others[column]) for column in piece]
+            is_of_other_piece = len(pieces) > 1 and "".join(shown).isspace()
+            if not is_of_other_piece:
+                lines.append("  ".join([name.ljust(first), *shown]).rstrip())
         grids.append("\n".join(lines))
     return "\n\n".join(grids)
 
@@ -325,27 +312,26 @@ def _without_middle(word: str) -> str:
     return f"{word[: LONGEST - 1 - end]}…{word[-end:]}"
 
 
-def _few(notes: Sequence[str]) -> Iterator[str]:
+def _few(notes: Sequence[str]) -> list[str]:
     """The first notes on runs, and a line that counts the others."""
-    said = 0
-    for note in notes:
-        if said < MOST_NOTES and not note.startswith(("Published values", *_PROTOCOL)):
-            said += 1
-            yield note
-    unsaid = len(notes) - said
+    on_runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))]
+    shown = on_runs[:MOST_NOTES]
+    unsaid = len(notes) - len(shown)
     if unsaid:
-        yield f"{unsaid} more remark{'s' if unsaid > 1 else ''}: `biobench report --notes`"
+        plural = "s" if unsaid > 1 else ""
+        shown.append(f"{unsaid} more remark{plural}: `biobench report --notes`")
+    return shown
 
 
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
     longest_name = max(len(plain(row[0])) for row in sheet.rows)
     name_width = min(longest_name, max(28, width // 3))
-    titles = ["_\n".join(plain(heading).split("_")) for heading in sheet.columns[2:]]
-    widths = []
-    for title, *cells in zip(titles, *(row[2:] for row in sheet.rows), strict=True):
-        widths.append(2 + max(map(len, [*title.splitlines(), *cells])))
-    pieces = _columns_that_fit(widths, width - name_width - 2)
+    headings, widths = [], []
+    for heading, *cells in zip(sheet.columns, *sheet.rows, strict=True):
+        headings.append("_\n".join(plain(heading).split("_")))
+        widths.append(2 + max(map(len, [*headings[-1].splitlines(), *cells])))
+    pieces = _columns_that_fit(widths[2:], width - name_width - 2)
     for number, columns in enumerate(pieces, 1):
         title = words(sheet.title, plain)
         if len(pieces) > 1:
@@ -357,30 +343,26 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
             padding=(0, 1, 0, 0),
             pad_edge=False,
         )
-        table.add_column(
-            sheet.columns[0],
-            overflow="fold",
-            width=name_width,
-        )
+        table.add_column(sheet.columns[0], overflow="fold", width=name_width)
         for column in columns:
-            heading = Text(titles[column])
-            table.add_column(
-                heading,
-                justify="right",
-                overflow="fold",
-                vertical="bottom",
-            )
-        section = ""
-        for name, source, *scores in sheet.rows:
-            cells = [scores[column] for column in columns]
-            if set(cells) == {"–"}:
-                continue  # nothing in this piece: the line stands in another one
-            if source != section:
-                section = source
-                table.add_section()
-                table.add_row(Text(_SECTIONS.get(section, section), style="italic"))
-            table.add_row(Text(plain(name)), *map(Text, cells))
+            heading = Text(headings[2 + column])
+            table.add_column(heading, justify="right", overflow="fold", vertical="bottom")
+        _add_rows(table, sheet.rows, columns)
         yield table
+
+
+def _add_rows(table: Table, rows: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
+    """The rows with a score in one of the columns, under a heading for each source."""
+    section = ""
+    for name, source, *scores in rows:
+        cells = [scores[column] for column in columns]
+        if set(cells) == {"–"}:
+            continue  # nothing in this piece: the line stands in another one
+        if source != section:
+            section = source
+            table.add_section()
+            table.add_row(Text(_SECTIONS.get(section, section), style="italic"))
+        table.add_row(Text(plain(name)), *map(Text, cells))
 
 
 _WRITERS: dict[str, Callable[[Report], str]] = {

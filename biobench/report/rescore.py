@@ -20,9 +20,12 @@ from biobench.score import Rescored, rescore
 from biobench.score.slices import RunTexts
 from biobench.store import Store
 
+Location = str | Path
+"""A folder, or the id or file of a spec."""
+
 
 def rescore_all(
-    results_dir: str | Path, data_dir: str | Path | None = None, tasks: Sequence[str | Path] = ()
+    results_dir: Location, data_dir: Location | None = None, tasks: Sequence[Location] = ()
 ) -> list[Rescored]:
     """Score every stored run again and replace the records whose scores differ.
 
@@ -54,7 +57,7 @@ def rescore_all(
 
 
 def run_data(
-    record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None
+    record: RunRecord, data_dir: Location | None, spec: Location | None = None
 ) -> TaskData:
     """The record's own data. spec: the task's, where it is not a shipped one. Raises
     DataUnavailableError.
@@ -63,7 +66,7 @@ def run_data(
 
 
 def _spec_and_data(
-    record: RunRecord, data_dir: str | Path | None, spec: str | Path | None
+    record: RunRecord, data_dir: Location | None, spec: Location | None
 ) -> tuple[TaskSpec, TaskData]:
     hint = "give the folder with the data of that run with --data-dir"
     try:
@@ -86,8 +89,8 @@ class RunTextReader:
     data_dir: the corpora. specs: by task, those that are not shipped.
     """
 
-    data_dir: str | Path | None
-    specs: Mapping[str, str | Path]
+    data_dir: Location | None
+    specs: Mapping[str, Location]
     _read: dict[tuple[Any, ...], RunTexts] = field(default_factory=dict)
 
     def __call__(self, record: RunRecord) -> RunTexts:
@@ -108,7 +111,7 @@ class RunTextReader:
 
 
 def run_documents(
-    record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None
+    record: RunRecord, data_dir: Location | None, spec: Location | None = None
 ) -> list[Document]:
     """The split of the record's own data that it was scored on. Raises as `run_data`."""
     return run_data(record, data_dir, spec).documents[record.split]

@@ -4,7 +4,6 @@ published scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.literature.experiments import PublishedExperiments, experiments_for
 from biobench.report.literature.published import PublishedValue, published_for, published_state
 from biobench.report.row import METRICS, AverageName
-from biobench.report.tasks import TaskInfo, task_infos
+from biobench.report.tasks import Infos, TaskInfo, task_infos
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.kind import has_f1
 from biobench.store import Brief, Store, UnusableFile
@@ -35,7 +34,7 @@ class Results:
     """
 
     groups: tuple[RunGroup, ...]
-    infos: Mapping[str, TaskInfo]
+    infos: Infos
     published: tuple[PublishedValue, ...]
     findings: tuple[UnusableFile, ...]
     baselines: tuple[BaselineRecord, ...] = ()

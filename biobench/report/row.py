@@ -17,6 +17,11 @@ METRICS: dict[AverageName, str] = {
 """`paper` has none of its own: each task's spec names the average."""
 
 
+def in_percent(share: float) -> str:
+    """``61.0``: a fraction as tables and sentences print it."""
+    return f"{100 * share:.1f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One cell of the table. Scores are fractions (0-1).

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import NamedTuple
 
+from biobench.core.grouped import grouped
 from biobench.report.entrants import line_name
 from biobench.report.footnotes import MARK, marked
 from biobench.report.frame import Report
 from biobench.report.groups import Source
 from biobench.report.literature.comparison import LIKELY
-from biobench.report.row import METRICS, Row
+from biobench.report.row import METRICS, Row, in_percent
 from biobench.score.slices import SLICES
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
@@ -34,9 +34,10 @@ class Sheet(NamedTuple):
 
 def sheets(report: Report) -> list[Sheet]:
     """A sheet a suite: fr, en, needle, then others."""
-    suites = {info.suite for info in report.columns}
-    order = [*(suite for suite in SUITES if suite in suites), *sorted(suites - SUITES.keys())]
-    return [_of_suite(report, suite) for suite in order]
+    known = list(SUITES)
+    others = {info.suite for info in report.columns}.difference(known)
+    tables = [_of_suite(report, suite) for suite in (*known, *sorted(others))]
+    return [sheet for sheet in tables if sheet.rows]
 
 
 def _of_suite(report: Report, suite: str) -> Sheet:
@@ -46,26 +47,27 @@ def _of_suite(report: Report, suite: str) -> Sheet:
     """
     tasks = [info.id for info in report.columns if info.suite == suite]
     averages = {row.line: row for row in report.averages if row.suite == suite}
-    lines: dict[Line, dict[str, Row]] = defaultdict(dict)
-    for row in report.rows:
-        if row.suite == suite:
-            lines[row.line][row.task] = row
+    of_suite = [row for row in report.rows if row.suite == suite]
     columns = ["model", "source"]
     if averages:
         columns += ["average", "by task"]
     title = report.title or SUITES.get(suite, suite)
     sheet = Sheet(suite, title, columns + tasks, [])
 
-    def place(line: Line) -> tuple[int, float, Line]:
-        mean = -averages[line].mean if line in averages else 1.0
+    def rank(line: Line) -> tuple[int, float, Line]:
+        mean = 1.0
+        if line in averages:
+            mean = -averages[line].mean
         return SOURCES.index(line[2]), mean, line
 
-    for line in sorted(lines, key=place):
+    lines = grouped(of_suite, lambda row: row.line)
+    for line in sorted(lines, key=rank):
         model, variant, source = line
+        by_task = {row.task: row for row in lines[line]}
         cells = [line_name(model, variant), source]
         if averages:
             cells += _average_cells(averages.get(line))
-        cells += [percent(lines[line].get(task)) for task in tasks]
+        cells += [percent(by_task.get(task)) for task in tasks]
         sheet.rows.append(cells)
     return sheet
 
@@ -73,7 +75,7 @@ def _of_suite(report: Report, suite: str) -> Sheet:
 def _average_cells(mean: Row | None) -> list[str]:
     if mean is None or mean.task_mean is None:
         return [percent(mean), "–"]
-    return [percent(mean), f"{100 * mean.task_mean:.1f}"]
+    return [percent(mean), in_percent(mean.task_mean)]
 
 
 def percent(row: Row | None) -> str:
@@ -84,9 +86,9 @@ def percent(row: Row | None) -> str:
     """
     if row is None:
         return "–"
-    text = f"{100 * row.mean:.1f}"
+    text = in_percent(row.mean)
     if row.margin is not None:
-        text += f" ±{100 * row.margin:.1f}"
+        text += f" ±{in_percent(row.margin)}"
     if row.failed:
         text += f" ({row.failed} failed)"
     if marked(row.contamination):

@@ -4,10 +4,10 @@ published for it.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from biobench.core.grouped import grouped
 from biobench.data.catalog import load_task
 from biobench.data.suite import task_of
 from biobench.report.averages import suite_averages
@@ -20,7 +20,7 @@ from biobench.report.literature.published import (
 )
 from biobench.report.results import Results
 from biobench.report.row import Row
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import TaskInfo, unshipped
 from biobench.schema.kind import get_metric
 from biobench.schema.suite import Member, SuiteSpec
 
@@ -48,7 +48,6 @@ def build_suite(
     for task, info in seen.infos.items():
         means_over[task] = replace(info, corpus=cluster(suite, members[task]))
     averages, _ = suite_averages(rows, means_over, incomplete=incomplete)
-    title = suite.name or suite.id
     for source, _, text in everything.remarks:
         if source != "published":
             notes.append(text)
@@ -66,7 +65,7 @@ def build_suite(
         columns=tuple(columns),
         caption=_caption(suite, shown_members),
         notes=tuple(dict.fromkeys(notes)),
-        title=title,
+        title=suite.name or suite.id,
         findings=results.findings,
     )
 
@@ -104,45 +103,31 @@ def suite_results(
         language = languages.pop()
         infos = {task: replace(info, language=language) for task, info in infos.items()}
     names = {member.name for member in suite.tasks}
-    values = load_published(published_folder() / SUITE_FOLDER)
-    return replace(
-        results,
-        groups=tuple(group for group in results.groups if group.task in infos),
-        infos=infos,
-        published=by_paper(value for value in values if value.task in names),
-        cells={},
-    ), members
+    published = []
+    for value in load_published(published_folder() / SUITE_FOLDER):
+        if value.task in names:
+            published.append(value)
+    groups = [group for group in results.groups if group.task in infos]
+    of_suite = replace(
+        results, groups=tuple(groups), infos=infos, published=by_paper(published), cells={}
+    )
+    return of_suite, members
 
 
-def _info(
-    results: Results,
-    suite: SuiteSpec,
-    member: Member,
-    name: str,
-) -> TaskInfo:
+def _info(results: Results, suite: SuiteSpec, member: Member, name: str) -> TaskInfo:
     """The member as a column of the suite's report."""
     task = task_of(member, name)
     if task is not None and task.endswith((".yaml", ".yml")):
         task = load_task(task).id
     info = results.infos.get(task or "")
-    if info is not None:
-        paper = member.metric or info.paper
-        return replace(
-            info,
-            suite=suite.id,
-            in_suite=True,
-            paper=paper,
-            published_as=member.name,
-        )
-    return TaskInfo(
-        id=task or member.name,
-        name=member.name,
-        language="",
-        type="",
+    if info is None:
+        info = unshipped(task or member.name, corpus=member.name)
+        info = replace(info, name=member.name)
+    return replace(
+        info,
         suite=suite.id,
         in_suite=True,
-        corpus=member.name,
-        paper=member.metric or "",
+        paper=member.metric or info.paper,
         published_as=member.name,
     )
 
@@ -153,12 +138,15 @@ def _caption(suite: SuiteSpec, members: Sequence[Member]) -> str:
     if suite.mean == "types":
         types = len({member.type for member in suite.tasks})
         over = f"its {types} types of the means of their tasks"
-    tasks: dict[str, list[str]] = defaultdict(list)
-    for member in members:
-        score = get_metric(member.metric).words if member.metric else "by its spec"
-        tasks[score].append(member.name)
-    scores = "; ".join(f"{score}: {', '.join(names)}" for score, names in tasks.items())
+    scores = []
+    for score, of_score in grouped(members, _score_in_words).items():
+        names = ", ".join(member.name for member in of_score)
+        scores.append(f"{score}: {names}")
     return (
-        f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval "
-        f"over seeds. The average is the suite's own, the mean over {over}."
+        f"Scores of {suite.name or suite.id} in percent, {'; '.join(scores)}. ± is half the 95% t "
+        f"interval over seeds. The average is the suite's own, the mean over {over}."
     )
+
+
+def _score_in_words(member: Member) -> str:
+    return get_metric(member.metric).words if member.metric else "by its spec"

@@ -49,6 +49,10 @@ class TaskInfo:
     spec: TaskSpec | None = None
 
 
+Infos = Mapping[str, TaskInfo]
+"""Task id -> what the report knows of it, in the order of the catalogue."""
+
+
 @lru_cache(maxsize=1)
 def shipped() -> dict[str, TaskInfo]:
     """All shipped tasks by id, in the order of the catalogue."""
@@ -81,38 +85,42 @@ def task_infos(
     id.
     """
     infos = dict(shipped())
-
-    def add(
-        task: str,
-        language: str,
-        type: str,
-        corpus: str,
-        paper: str,
-    ) -> None:
-        infos.setdefault(
-            task,
-            TaskInfo(
-                id=task,
-                name=task,
-                language=language,
-                type=type,
-                suite=_suite(language, type),
-                in_suite=False,
-                corpus=corpus or task,
-                paper=paper,
-                published_as=task,
-            ),
-        )
-
-    for record in records:
-        add(record.task, record.language, record.type, record.corpus, record.paper)
+    for brief in records:
+        infos.setdefault(brief.task, _of_stored(brief))
     taken = {info.published_as for info in infos.values()}
     for value in published:
         if value.task not in taken:
-            add(value.task, value.language, "", value.task, value.likely)
+            infos.setdefault(value.task, unshipped(value.task, value.language, paper=value.likely))
     for baseline in baselines:
-        add(baseline.task, baseline.language, baseline.type, baseline.corpus, baseline.paper)
+        infos.setdefault(baseline.task, _of_stored(baseline))
     return infos
+
+
+def _of_stored(stored: Brief | BaselineRecord) -> TaskInfo:
+    return unshipped(
+        stored.task,
+        language=stored.language,
+        type=stored.type,
+        corpus=stored.corpus,
+        paper=stored.paper,
+    )
+
+
+def unshipped(
+    task: str, language: str = "", type: str = "", corpus: str = "", paper: str = ""
+) -> TaskInfo:
+    """A task of which no spec is at hand; its corpus is its own unless one is named."""
+    return TaskInfo(
+        id=task,
+        name=task,
+        language=language,
+        type=type,
+        suite=_suite(language, type),
+        in_suite=False,
+        corpus=corpus or task,
+        paper=paper,
+        published_as=task,
+    )
 
 
 def _suite(language: str, type: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from biobench.report.row import Row
 from biobench.report.tasks import shipped
 from biobench.schema.record import Resampling
 from leaderboard import lines
-from tests.helpers.report_make import run_of, save_run
+from tests.helpers.report_make import run_of, save_runs
 from tests.helpers.store_make import write_runs
 
 CLOSE = 1e-12
@@ -42,23 +41,11 @@ def line(model: str = "m", scores: dict[str, list[float]] | None = None, **field
     """A row a task, with mean, sd and an interval over these scores."""
     rng = np.random.default_rng(3)
     made = []
-    for place, task in enumerate(TASKS):
-        own = rng.normal(0.5, 0.01 * (place + 1), 2 + place % 3).tolist()
-        own = (scores or {}).get(task, own)
-        made.append(
-            Row(
-                model,
-                task,
-                "macro_f1",
-                mean=fmean(own),
-                sd=stdev(own),
-                low=0.0,
-                high=1.0,
-                n_seeds=len(own),
-                suite="fr",
-                **fields,
-            )
-        )
+    for number, task in enumerate(TASKS):
+        drawn = rng.normal(0.5, 0.01 * (number + 1), 2 + number % 3).tolist()
+        own = (scores or {}).get(task, drawn)
+        about = {"low": 0.0, "high": 1.0, "n_seeds": len(own), "suite": "fr", **fields}
+        made.append(Row(model, task, "macro_f1", mean=fmean(own), sd=stdev(own), **about))
     return made
 
 
@@ -84,27 +71,22 @@ def test_the_ends_of_an_interval_are_scores():
 
 
 def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
-    for model, scores in {
-        "m": [0.7, 0.71, 0.69, 0.705, 0.12],
-        "n": [0.6, 0.61, 0.59, 0.605, 0.6],
-    }.items():
-        for seed, score in enumerate(scores, 42):
-            save_run(tmp_path, model, "gad", seed, score)
+    save_runs(tmp_path, "m", "gad", dict(enumerate([0.7, 0.71, 0.69, 0.705, 0.12], 42)))
+    save_runs(tmp_path, "n", "gad", dict(enumerate([0.6, 0.61, 0.59, 0.605, 0.6], 42)))
     results = load(tmp_path)
     report = build(results, "macro", tasks=["gad"])
     by_report = {(r.model, seed) for r in report.rows for seed in r.failed_seeds}
     by_frame = {(row["model"], row["seed"]) for row in tidy(results) if row["failed"]}
     by_comparison = {(f.model, f.seed) for f in compare("m", "n", results_dir=tmp_path).failed}
     assert by_report == by_frame == by_comparison == {("m", 46)}
-    assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
-    (row,) = (r for r in report.rows if r.failed)
+    rows = {row.model: row for row in report.rows}
+    row = rows["m"]
     assert (row.mean, row.kept) == pytest.approx((0.585, 0.70125))
     assert row.low < row.kept < row.high
     assert row.margin < 0.02
     assert any("1 of 5 runs failed (seed 46)" in n for n in row.notes)
-    cells = {r.model: lines.score(r) for r in report.rows}
-    assert cells["m"].endswith("(1 failed)")
-    assert "failed" not in cells["n"]
+    assert lines.score(row).endswith("(1 failed)")
+    assert "failed" not in lines.score(rows["n"])
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():
@@ -157,14 +139,12 @@ def awkward_scores() -> dict[str, dict[str, list[float]]]:
     """Model -> task -> scores: few seeds, many, equal ones, gaps, a failed run, one task of several
     splits.
     """
-    chance = random.Random(1)
-    level = {task: chance.uniform(0.3, 0.7) for task in TASKS}
+    rng = np.random.default_rng(1)
+    level = dict(zip(TASKS, rng.uniform(0.3, 0.7, len(TASKS)), strict=True))
 
     def drawn(seeds: int, tasks: Sequence[str] = TASKS) -> dict[str, list[float]]:
         counts = dict.fromkeys(tasks, seeds) | {SPLITS: 5}
-        return {
-            task: [chance.gauss(level[task], 0.01) for _ in range(counts[task])] for task in tasks
-        }
+        return {task: rng.normal(level[task], 0.01, counts[task]).tolist() for task in tasks}
 
     failed = drawn(5)
     failed[TASKS[0]][2] = 0.01
@@ -207,8 +187,10 @@ def expected(tasks: dict[str, list[float]]) -> tuple[float, object]:
 def test_each_mean_and_its_interval(tmp_path):
     scores = awkward_scores()
     runs = [run_of("limited", task, 0, 0.9, limit=16) for task in TASKS[:3]]
+    wanted = {(model, "avg_fr"): scores[model] for model in ("many", "single", "equal", "failed")}
     for model, tasks in scores.items():
         for task, of_seeds in tasks.items():
+            wanted[model, task] = {task: of_seeds}
             for seed, score in enumerate(of_seeds):
                 fold = None
                 if task == SPLITS:
@@ -216,10 +198,6 @@ def test_each_mean_and_its_interval(tmp_path):
                 runs.append(run_of(model, task, seed, score, resampling=fold))
     write_runs(tmp_path, runs)
     report = build(tmp_path, "macro", suites=["fr"], sources=["run"])
-    wanted = {
-        (model, task): {task: s} for model, tasks in scores.items() for task, s in tasks.items()
-    }
-    wanted |= {(m, "avg_fr"): scores[m] for m in ("many", "single", "equal", "failed")}
     rows = {(r.model, r.task): r for r in (*report.rows, *report.averages) if not r.partial}
     assert rows.keys() == wanted.keys()
     for (model, task), row in rows.items():

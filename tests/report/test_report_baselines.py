@@ -41,16 +41,11 @@ def test_the_record_on_the_data_of_the_runs_is_shown_then_of_the_shipped_spec_th
     (made,) = scan_baselines(tmp_path)[0]
 
     def one(data: str, spec: str, day: int):
-        return made.model_copy(
-            update={"data_hash": data, "task_hash": spec, "made": f"2026-01-0{day}T00:00:00+00:00"}
-        )
+        stamp = f"2026-01-0{day}T00:00:00+00:00"
+        return made.model_copy(update={"data_hash": data, "task_hash": spec, "made": stamp})
 
-    shipped_spec, ours = made.task_hash, one("of the runs", "another spec", 1)
-    newest, newer, new = (
-        one("d", "another spec", 4),
-        one("d2", shipped_spec, 3),
-        one("d3", shipped_spec, 2),
-    )
+    ours, newest = one("of the runs", "another spec", 1), one("d", "another spec", 4)
+    newer, new = one("d2", made.task_hash, 3), one("d3", made.task_hash, 2)
     order = [newest, ours, newer, new][:: -1 if reverse else 1]
     assert shown(order, groups, shipped()) == [ours]
     assert shown(order, (), shipped()) == [newer]
@@ -80,30 +75,26 @@ def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs
     (record,) = scan_baselines(tmp_path)[0]
     bar = no_skill([record])["gad", "macro_f1"]
     blind = next(p for p in record.policies if p.kind == "floor")
+
+    def with_policy(name):
+        skilled = blind.model_copy(update={"name": name, "scores": {"macro_f1": 0.9}})
+        return record.model_copy(update={"policies": (*record.policies, skilled)})
+
     for name in SKILLED:
-        other = blind.model_copy(update={"name": name, "scores": {"macro_f1": 0.9}})
-        assert (
-            no_skill([record.model_copy(update={"policies": (*record.policies, other)})])[
-                "gad", "macro_f1"
-            ]
-            == bar
-        )
-    ordered = record.model_copy(
-        update={"policies": (*record.policies, blind.model_copy(update={"name": "id order"}))}
-    )
-    assert "id order" not in {r.model for r in baseline_rows([ordered], (), shipped(), METRICS)}
+        assert no_skill([with_policy(name)])["gad", "macro_f1"] == bar
+    rows = baseline_rows([with_policy("id order")], (), shipped(), METRICS)
+    assert "id order" not in {row.model for row in rows}
 
 
 def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
     save_run(tmp_path, "m", "gad", 42, 0.5)
     play(tmp_path, "gad", 0.3)
     (record,) = scan_baselines(tmp_path)[0]
-    flag = GateCheck(
-        name="overlap", passed=True, words="of 60 test documents 9 are of groups", flagged=True
-    )
+    words = "of 60 test documents 9 are of groups"
+    flag = GateCheck(name="overlap", passed=True, words=words, flagged=True)
     save_baseline(tmp_path, record.model_copy(update={"checks": (flag,)}))
     notes = [n for n in build(tmp_path, "macro", tasks=["gad"]).notes if "the gate flags gad" in n]
-    assert notes == ["the gate flags gad: of 60 test documents 9 are of groups"]
+    assert notes == [f"the gate flags gad: {words}"]
 
 
 def test_models_below_a_baseline_are_named_first(tmp_path):

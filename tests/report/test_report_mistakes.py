@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistaken import Mistakes, as_text
+from biobench.report.details.mistake_forms import as_text, whole_sentences
+from biobench.report.details.mistaken import Mistakes
 from biobench.report.details.mistakes import by_label, judge, leaks, side_by_side
 from biobench.report.frame import build
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
 from biobench.store import Store
-from tests.helpers.report_make import run_of
-from tests.helpers.store_make import documents, predictions
+from tests.helpers.report_make import save_run
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,9 @@ def test_an_identifier_leaks_where_a_character_of_it_is_not_hidden():
 def test_the_report_tells_recall_first_where_mentions_identify_people(tmp_path):
     for task in ("deid", "anatem"):
         for seed, recall in ((42, 0.9), (43, 0.8)):
-            record = run_of("tiny", task, seed, 0.6)
+            record = save_run(tmp_path, "tiny", task, seed, 0.6)
             scores = record.scores | {"micro_recall": recall}
-            record = record.model_copy(update={"scores": scores})
-            Store(tmp_path).save(record, documents(), predictions())
+            Store(tmp_path).update(record.model_copy(update={"scores": scores}))
     rows = build(tmp_path, "micro", tasks=["deid", "anatem"], sources=["run"]).rows
     notes = {row.task: row.notes for row in rows}
     assert notes["deid"][0].startswith("tiny on deid: recall 85.0 of identifiers")
@@ -89,23 +88,18 @@ def test_the_report_tells_recall_first_where_mentions_identify_people(tmp_path):
 
 
 def test_documents_in_which_two_runs_differ_most_come_first():
-    names = {"a": "PQ", "b": "PQ", "c": "PQ", "d": "P"}
-    gold = [
-        Document(name, name, "", "test", labels=tuple(labels)) for name, labels in names.items()
-    ]
+    gold = [Document(name, name, "", "test", labels=("P", "Q")) for name in "abcd"]
 
     def said(*labels):
-        return judge(
-            gold, [Prediction(d.id, labels=tuple(one)) for d, one in zip(gold, labels, strict=True)]
-        )
+        given = zip("abcd", labels, strict=True)
+        return judge(gold, [Prediction(name, labels=tuple(of_name)) for name, of_name in given])
 
-    shared = side_by_side(said("PQ", "PQ", "", "P"), said("PQ", "", "P", "P"))
-    assert [one.first.document.id for one in shared] == ["b", "c", "a", "d"]
-    assert [list(one.sides.values()) for one in shared] == [
-        ["only A right", "only A right"],
-        ["only B right", "neither"],
-        ["both right", "both right"],
-        ["both right"],
+    shared = side_by_side(said("PQ", "PQ", "", "PQ"), said("PQ", "", "P", "PQ"))
+    assert [(one.first.document.id, list(one.sides.values())) for one in shared] == [
+        ("b", ["only A right", "only A right"]),
+        ("c", ["only B right", "neither"]),
+        ("a", ["both right", "both right"]),
+        ("d", ["both right", "both right"]),
     ]
 
 
@@ -114,6 +108,28 @@ def test_the_gold_part_of_a_mention_has_a_solid_line_and_the_rest_a_dashed_one()
     (judged,) = judge([document], [Prediction("d", spans=(Span(0, 12, "X"),))])
     pieces = re.findall(r"2px (\w+) rgb[^>]*>([^<]*)<", to_html(judged, document.text))
     assert pieces == [("dashed", "chronic "), ("solid", "pain")]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Short. As it is.", "Short. As it is."),
+        ("One\nsentence of 5 . 4 %. " + "Two " * 150, "One sentence of 5 . 4 %. […]"),
+        ("word " * 200, "word " * 119 + "word […]"),
+        ("x" * 700, "x" * 600 + " […]"),
+    ],
+)
+def test_a_text_is_cut_at_the_end_of_a_sentence_with_a_mark(text, shown):
+    assert whole_sentences(text) == shown
+
+
+def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():
+    text = f"Before it. He has severe pain today. {'A long way to a ' * 9}cough now"
+    pain, cough = (Span(text.index(w), text.index(w) + len(w), "X") for w in ("pain", "cough"))
+    judged = judge([Document("d", "g", text, "test", spans=(pain, cough))], [])
+    said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
+    assert "  missed: X He has severe [pain] today.\n" in said
+    assert f"  missed: X …{('A long way to a ' * 9)[-80:]}[cough] now\n" in said
 
 
 def test_a_wrong_label_of_a_document_is_one_mistake():

@@ -138,11 +138,9 @@ def test_footnotes_tell_of_the_window(tmp_path):
     cut = {"truncated_documents": 2, "lost_gold": 5, "ceiling": {"macro_f1": 0.9}}
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, windows=cut)
     report = build(tmp_path, "macro")
-    assert any(
-        "2 of 3 test documents are longer than its window of 128 tokens; 5 gold mentions" in n
-        for n in report.notes
-    )
-    oracle = next(r for r in report.rows if r.source == "oracle")
+    said = "2 of 3 test documents are longer than its window of 128 tokens; 5 gold mentions"
+    assert any(said in note for note in report.notes)
+    (oracle,) = [row for row in report.rows if row.source == "oracle"]
     assert (oracle.model, oracle.mean, oracle.task) == ("oracle through 128 tokens", 0.9, "bc5cdr")
     assert not any("window" in n for n in build(tmp_path, "macro", tasks=["gad"]).notes)
 
@@ -177,19 +175,14 @@ def test_mentions_in_no_score_and_counts_that_contradict_are_noted_once_a_task(t
 
 def test_submissions_of_one_name_never_share_a_line(tmp_path):
     members = [i.id for i in shipped().values() if i.suite == "en" and i.in_suite]
-    parts = {"mine": (members[:-2], 0.6), "theirs": (members[:2], 0.9)}
-    for name, (tasks, level) in parts.items():
+    wanted = {("", members[0]): pytest.approx(0.62)}
+    for name, tasks, level in (("mine", members[:-2], 0.6), ("theirs", members[:2], 0.9)):
         for task in tasks:
             save_runs(tmp_path / "submitted" / name, "org/x", task, {42: level, 43: level})
+            wanted[f"submission {name}", task] = pytest.approx(level)
     save_runs(tmp_path, "org/x", members[0], SEEDS)
     report = build(tmp_path, "macro", sources=["run", "submitted"])
-    found = {(r.variant, r.task): r.mean for r in report.rows}
-    both = {
-        (f"submission {name}", task): pytest.approx(level)
-        for name, (tasks, level) in parts.items()
-        for task in tasks
-    }
-    assert found == both | {("", members[0]): pytest.approx(0.62)}
+    assert {(r.variant, r.task): r.mean for r in report.rows} == wanted
     assert not report.averages, "as many scores as the suite has tasks, but of neither submission"
     alone = build(tmp_path, "macro", sources=["submitted"], models=["org/x"])
     assert len(alone.rows) == len(members)
@@ -249,10 +242,8 @@ def test_nearly_equal_seeds_are_no_surer_than_one_answer(tmp_path, kind, step):
     assert row.sd == pytest.approx(1e-6 / 2**0.5)
     # rounding to one of 3,000 answers has the sd of a uniform of that width
     sd = max(row.sd, step / 3000 / 12**0.5)
-    ends = stats.t.interval(0.95, 1, loc=row.mean, scale=sd / 2**0.5)
-    assert (row.low - row.mean, row.high - row.mean) == pytest.approx(
-        (ends[0] - row.mean, ends[1] - row.mean)
-    )
+    ends = stats.t.interval(0.95, 1, scale=sd / 2**0.5)
+    assert (row.low - row.mean, row.high - row.mean) == pytest.approx(ends)
 
 
 def test_a_submission_s_words_on_its_data_are_said_to_be_its_own(tmp_path):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from biobench.report.details.mistakes import NAMES, JudgedDocument, Kind, Mark, only_labels
+from biobench.report.escape import plain
 from biobench.schema.document import Span
 
 COLOURS: dict[Kind, str] = {
@@ -32,8 +33,7 @@ def to_html(judged: JudgedDocument, text: str) -> str:
     labels = only_labels(judged)
     if labels is not None and labels[0] != labels[1]:
         # a label that is missed and another that is false are one mistake
-        gold, predicted = (Span(0, 0, label) for label in labels)
-        marks = [Mark("label", gold, predicted)]
+        marks = [Mark("label", Span(0, 0, labels[0]), Span(0, 0, labels[1]))]
     lines = "".join(f"<li>{_line(mark, text)}</li>" for mark in marks)
     return (
         f'<div style="{_BLOCK}"><small>{html.escape(judged.document.id)}</small>'
@@ -43,41 +43,50 @@ def to_html(judged: JudgedDocument, text: str) -> str:
     )
 
 
+Side = tuple[Span, Mark]
+"""One side of a mark, and the mark."""
+
+
 def _coloured(text: str, marks: Sequence[Mark]) -> str:
-    """Text cut at every end of a mention; a piece has the colour of its first mark that is a
-    mistake.
-    """
-    sides: list[tuple[Span, Mark]] = []
+    """Text cut at every end of a mention; each piece has the colour of what lies over it."""
+    mentions: list[Side] = []
     cuts = {0, len(text)}
     for mark in marks:
-        for span in (mark.gold, mark.predicted):
-            if span is not None and span.end:
-                sides.append((span, mark))
+        for span in mark.sides.values():
+            if span.end:
+                mentions.append((span, mark))
                 cuts |= {min(span.start, len(text)), min(span.end, len(text))}
     coloured = ""
     for start, end in pairwise(sorted(cuts)):
-        piece = html.escape(text[start:end])
-        over = [(span, mark) for span, mark in sides if span.start <= start and end <= span.end]
-        if over:
-            _, mark = min(over, key=lambda side: side[1].kind == "right")
-            line = "solid" if any(span is mark.gold for span, mark in over) else "dashed"
-            style = (
-                f"background: rgba({COLOURS[mark.kind]}, .3); border-bottom: 2px {line} "
-                f"rgb({COLOURS[mark.kind]})"
-            )
-            title = html.escape(f"{mark.label}: {mark.kind}")
-            piece = f'<span style="{style}" title="{title}">{piece}</span>'
-        coloured += piece
+        over = []
+        for span, mark in mentions:
+            if span.start <= start and end <= span.end:
+                over.append((span, mark))
+        coloured += _piece(text[start:end], over)
     return coloured
+
+
+def _piece(text: str, over: Sequence[Side]) -> str:
+    """In the colour of the first of these marks that is a mistake, with a solid line under gold."""
+    piece = html.escape(text)
+    if not over:
+        return piece
+    _, mark = min(over, key=lambda side: side[1].kind == "right")
+    line = "dashed"
+    if any(span is mark.gold for span, mark in over):
+        line = "solid"
+    colour = COLOURS[mark.kind]
+    style = f"background: rgba({colour}, .3); border-bottom: 2px {line} rgb({colour})"
+    title = html.escape(f"{mark.label}: {mark.kind}")
+    return f'<span style="{style}" title="{title}">{piece}</span>'
 
 
 def _line(mark: Mark, text: str) -> str:
     sides = []
-    for name, span in (("gold", mark.gold), ("predicted", mark.predicted)):
-        if span is not None:
-            side = f"{name}: {span.label}"
-            if text and span.end:
-                side += f" “{text[span.start : span.end][:80]}”"
-            sides.append(side)
+    for name, span in mark.sides.items():
+        side = f"{name}: {span.label}"
+        if text and span.end:
+            side += f" “{plain(text[span.start : span.end])}”"
+        sides.append(side)
     colour = f"border-bottom: 3px solid rgb({COLOURS[mark.kind]})"
     return f'<b style="{colour}">{NAMES[mark.kind]}</b> · {html.escape(" · ".join(sides))}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,7 @@ _ENDS = ("value", "low", "high")
 _COLOURS = ("#1f5fa8", "#b5651d")
 
 
-def cka_chart(
-    analysis: Mapping[str, Any],
-    *,
-    estimator: str = "debiased",
-) -> Any:
+def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> Any:
     """Divergence of the pair and of seed noise per layer, from what `analyze cka --json` prints.
 
     Below it their ratio where there is noise. Bars: 95% jackknife intervals over texts. estimator:
@@ -33,11 +30,7 @@ def cka_chart(
             ratios.append(_point(layer, "ratio", line["ratio"], 1.0))
     title = f"1 − CKA ({estimator}), {analysis['texts']} texts, {analysis['states']} states"
     chart = _by_layer(divergences, "divergence (%)", alt.Scale())
-    chart = chart.properties(
-        width=560,
-        height=230,
-        title=title,
-    )
+    chart = chart.properties(width=560, height=230, title=title)
     if not ratios:
         return chart
     # an interval without an upper end, or below the axis, is drawn to the axis's own end
@@ -50,26 +43,15 @@ def cka_chart(
     return chart & by_ratio.properties(width=560, height=150)
 
 
-def _by_layer(
-    rows: Sequence[Mapping[str, Any]],
-    title: str,
-    scale: Any,
-) -> Any:
+def _by_layer(rows: Sequence[Mapping[str, Any]], title: str, scale: Any) -> Any:
     """Points with their intervals over the layers, joined, a colour a `what`."""
+    tips = [alt.Tooltip(f"{end}:Q", format=".3f") for end in _ENDS]
+    colours = alt.Scale(range=_COLOURS)
+    legend = alt.Legend(orient="top")
     base = alt.Chart({"values": list(rows)}).encode(
-        x=alt.X(
-            "layer:O",
-            sort=None,
-            axis=alt.Axis(labelAngle=0),
-        ),
-        color=alt.Color(
-            "what:N",
-            title=None,
-            sort=None,
-            scale=alt.Scale(range=list(_COLOURS)),
-            legend=alt.Legend(orient="top"),
-        ),
-        tooltip=["layer:O", "what:N", *(alt.Tooltip(f"{end}:Q", format=".3f") for end in _ENDS)],
+        x=alt.X("layer:O", sort=None, axis=alt.Axis(labelAngle=0)),
+        color=alt.Color("what:N", title=None, sort=None, scale=colours, legend=legend),
+        tooltip=["layer:O", "what:N", *tips],
     )
     points = base.mark_line(point=alt.OverlayMarkDef(size=45))
     points = points.encode(y=alt.Y("value:Q", title=title, scale=scale))
@@ -84,5 +66,7 @@ def _point(
     point: dict[str, Any] = {"layer": layer, "what": what}
     for end in _ENDS:
         bound = value[end]
-        point[end] = 1e300 if bound is None else min(scale * bound, 1e300)
+        if bound is None:
+            bound = math.inf
+        point[end] = min(scale * bound, 1e300)
     return point

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Literal, TypeVar
 
 from biobench.schema.document import Document, Prediction, Span
@@ -27,6 +26,13 @@ NAMES: dict[Kind, str] = {
 SIDES = ("both right", "only A right", "only B right", "neither")
 """Who of two runs got a gold mention or label right."""
 
+_NEAR_MISSES: dict[tuple[bool, bool], Kind] = {
+    (True, False): "boundary",
+    (False, True): "label",
+    (True, True): "both",
+}
+"""Other ends, another label -> the kind; a prediction with neither is right."""
+
 T = TypeVar("T")
 
 
@@ -42,11 +48,15 @@ class Mark:
     predicted: Span | None
 
     @property
+    def sides(self) -> dict[str, Span]:
+        """The sides that it has, gold before predicted."""
+        sides = {"gold": self.gold, "predicted": self.predicted}
+        return {name: span for name, span in sides.items() if span is not None}
+
+    @property
     def span(self) -> Span:
         """The gold, or the prediction where there is no gold."""
-        side = self.gold or self.predicted
-        assert side is not None
-        return side
+        return next(iter(self.sides.values()))
 
     @property
     def label(self) -> str:
@@ -84,7 +94,7 @@ def only_labels(judged: JudgedDocument) -> tuple[str, str] | None:
             gold.append(mark.gold.label)
         if mark.predicted is not None:
             predicted.append(mark.predicted.label)
-    if judged.document.spans or len(gold) != 1 or len(predicted) != 1:
+    if judged.document.spans or (len(gold), len(predicted)) != (1, 1):
         return None
     return gold[0], predicted[0]
 
@@ -113,8 +123,7 @@ def tally(pairs: Iterable[tuple[str, T]]) -> dict[str, Counter[T]]:
 
 def by_label(judged: Sequence[JudgedDocument]) -> dict[str, Counter[Kind]]:
     """Label -> how often each kind of mark."""
-    marks = chain.from_iterable(document.marks for document in judged)
-    return tally((mark.label, mark.kind) for mark in marks)
+    return tally((mark.label, mark.kind) for document in judged for mark in document.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +142,7 @@ class Leaks:
     @property
     def recall(self) -> float:
         """Share of the mentions that are hidden whole; 1 where there is none."""
-        identifiers = self.identifiers.total()
-        return 1 - self.leaked.total() / identifiers if identifiers else 1.0
+        return 1 - self.leaked.total() / max(self.identifiers.total(), 1)
 
 
 def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
@@ -143,13 +151,13 @@ def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
     safe_documents = 0
     for document in judged:
         hidden = _hidden_characters(document)
-        seen = []
+        is_safe = True
         for span in document.gold:
             identifiers[span.label] += 1
             if not hidden.issuperset(range(span.start, span.end)):
-                seen.append(span.label)
-        leaked.update(seen)
-        safe_documents += not seen
+                leaked[span.label] += 1
+                is_safe = False
+        safe_documents += is_safe
     return Leaks(identifiers, leaked, safe_documents)
 
 
@@ -180,13 +188,10 @@ def _marks(document: Document, prediction: Prediction) -> tuple[Mark, ...]:
         if not overlapping:
             marks.append(Mark("missed", span, None))
             continue
-        best = min(overlapping, key=lambda candidate: _distance(span, candidate))
-        free.discard(best)
-        other_ends, other_label, *_ = _distance(span, best)
-        kind: Kind = "boundary"
-        if other_label:
-            kind = "both" if other_ends else "label"
-        marks.append(Mark(kind, span, best))
+        nearest = min(overlapping, key=lambda candidate: _distance(span, candidate))
+        free.discard(nearest)
+        other_ends, other_label, *_ = _distance(span, nearest)
+        marks.append(Mark(_NEAR_MISSES[other_ends, other_label], span, nearest))
     marks += [Mark("spurious", None, span) for span in free]
     return tuple(sorted(marks, key=lambda mark: (mark.span, mark.kind)))
 
@@ -227,7 +232,8 @@ def side_by_side(
         if rival is None or judged.gold.keys() != rival.gold.keys():
             continue
         sides = {}
+        rival_gold = rival.gold
         for span, is_right in judged.gold.items():
-            sides[span] = SIDES[2 * (not is_right) + (not rival.gold[span])]
+            sides[span] = SIDES[2 * (not is_right) + (not rival_gold[span])]
         shared.append(SharedDocument(judged, rival, sides))
     return sorted(shared, key=lambda shared: (-shared.differing, shared.first.document.id))

@@ -15,6 +15,7 @@ from biobench.report.groups import RunGroup, Source
 from biobench.report.printers import grid as text_table
 from biobench.report.rescore import run_documents
 from biobench.report.results import load
+from biobench.report.row import in_percent
 from biobench.report.tasks import NEEDLE
 from biobench.schema.needle import Key
 from biobench.score.needle import Share, grid
@@ -28,6 +29,11 @@ CHANCE = 0.5
 NO_EXAMPLE = "–"
 """What stands where the test split holds no example."""
 POSITIONS = ("start", "middle", "end")
+_HOW_TO_READ = (
+    "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that "
+    "share a haystack\ncount together), of the cells all together, and of the templates; n: "
+    "examples. Shades: 50 to 100.\n"
+)
 
 
 @dataclass(frozen=True)
@@ -86,16 +92,18 @@ class NeedleGrid:
     def title(self) -> str:
         """Model, task and what was changed."""
         title = f"{self.model} · {self.task}"
-        return f"{title} ({self.variant})" if self.variant else title
+        if self.variant:
+            title += f" ({self.variant})"
+        return title
 
     @property
     def facts(self) -> str:
         """On how many runs it rests, and what a constant answer scores."""
-        plural = "s" if len(self.seeds) > 1 else ""
-        return (
-            f"{len(self.seeds)} seed{plural}, window {self.window}, most frequent answer "
-            f"{100 * self.majority:.1f}"
-        )
+        seeds = f"{len(self.seeds)} seeds"
+        if len(self.seeds) == 1:
+            seeds = "1 seed"
+        answer = f"most frequent answer {in_percent(self.majority)}"
+        return f"{seeds}, window {self.window}, {answer}"
 
     def share(
         self, length: int | None = None, position: str | None = None, template: str | None = None
@@ -105,7 +113,9 @@ class NeedleGrid:
 
     def empty(self, length: int | None) -> str:
         """What stands in a cell of this length without a share."""
-        return NOT_READ if self.share(length) is None else NO_EXAMPLE
+        if self.share(length) is None:
+            return NOT_READ
+        return NO_EXAMPLE
 
 
 def needle_grids(results_dir: str | Path) -> list[NeedleGrid]:
@@ -134,17 +144,14 @@ def grid_of(group: RunGroup) -> NeedleGrid:
     answers = Counter(document.labels[0] for document in gold)
     record = group.records[0]
     reader: dict[str, Any] = record.protocol.get("reader", {})
-    lengths = set(reader.get("lengths", ()))
-    for length, _, _ in shares:
-        if length is not None:
-            lengths.add(length)
+    scored = {length for length, _, _ in shares if length is not None}
     return NeedleGrid(
         model=group.model,
         task=group.task,
         variant=group.variant,
         source=group.source,
         seeds=group.seeds,
-        lengths=tuple(sorted(lengths)),
+        lengths=tuple(sorted(scored.union(reader.get("lengths", ())))),
         unit=str(reader.get("fit", "tokens")),
         window=record.windows.max_length,
         majority=max(answers.values()) / len(gold),
@@ -154,36 +161,37 @@ def grid_of(group: RunGroup) -> NeedleGrid:
 
 def render_grid(grid: NeedleGrid) -> str:
     """The heat map (length x position), then the templates, with 95% intervals, in percent."""
+    head = [grid.unit, *grid.positions, "all positions", "n"]
     rows, read = [], []
-    for length in (*grid.lengths, None):
-        share = grid.share(length)
-        row = [str(length or "all")]
-        row += [_shaded(grid, length, position) for position in grid.positions]
-        row += [_interval(share), str(share.documents if share else 0)]
-        rows.append(row)
-        if length and share:
+    for length in grid.lengths:
+        rows.append(_row(grid, length))
+        if grid.share(length):
             read.append(str(length))
+    rows.append(_row(grid, None))
     of_templates = []
     for template in sorted({template for _, _, template in grid.shares if template}):
         of_templates.append([template, _interval(grid.share(template=template))])
     sections = [
         f"{grid.title}: accuracy in %, {grid.facts}",
-        text_table([grid.unit, *grid.positions, "all positions", "n"], rows),
+        text_table(head, rows),
         text_table(["template", "all lengths"], of_templates),
+        "",
     ]
-    notes = ""
+    text = "\n\n".join(sections)
     if len(read) < len(grid.lengths):
-        notes = (
-            f"all: of the lengths, {', '.join(read)} only; {NOT_READ}: beyond the window, nothing "
-            f"was scored.\n"
-        )
-    notes += (
-        "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that "
-        "share a haystack\n"
-        "count together), of the cells all together, and of the templates; n: examples. Shades: "
-        "50 to 100."
-    )
-    return "\n\n".join([*sections, notes]) + "\n"
+        beyond = f"{NOT_READ}: beyond the window, nothing was scored"
+        text += f"all: of the lengths, {', '.join(read)} only; {beyond}.\n"
+    return text + _HOW_TO_READ
+
+
+def _row(grid: NeedleGrid, length: int | None) -> list[str]:
+    """The line of a length, or that of all of them."""
+    share = grid.share(length)
+    examples = 0
+    if share is not None:
+        examples = share.documents
+    shades = [_shaded(grid, length, position) for position in grid.positions]
+    return [str(length or "all"), *shades, _interval(share), str(examples)]
 
 
 def _shaded(grid: NeedleGrid, length: int | None, position: str) -> str:
@@ -193,14 +201,14 @@ def _shaded(grid: NeedleGrid, length: int | None, position: str) -> str:
         return grid.empty(length)
     level = int((share.mean - CHANCE) / (1 - CHANCE) * len(_SHADES))
     shade = _SHADES[min(max(level, 0), len(_SHADES) - 1)]
-    return f"{2 * shade} {100 * share.mean:.1f} ±{50 * (share.high - share.low):.1f}"
+    return f"{2 * shade} {in_percent(share.mean)} ±{in_percent((share.high - share.low) / 2)}"
 
 
 def _interval(share: Share | None) -> str:
     """``66.7 [60.1, 72.9]``"""
     if share is None:
         return NOT_READ
-    return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{in_percent(share.mean)} [{in_percent(share.low)}, {in_percent(share.high)}]"
 
 
 def map_html(grid: NeedleGrid, name: str) -> str:
@@ -214,7 +222,9 @@ def map_html(grid: NeedleGrid, name: str) -> str:
     body = ""
     for length in (*grid.lengths, None):
         cells = "".join(_tinted(grid, length, position) for position in positions)
-        heading = f"{length:,}" if length else "all"
+        heading = "all"
+        if length is not None:
+            heading = f"{length:,}"
         body += f'<tr><th scope="row">{heading}</th>{cells}</tr>\n'
     return (
         '<table style="border-spacing: 2px; border-collapse: separate; width: 100%">\n'
@@ -232,6 +242,6 @@ def _tinted(grid: NeedleGrid, length: int | None, position: str | None) -> str:
         f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, '
         f'{tint:.2f})" '
         f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
-        f"{100 * share.mean:.1f}<br>"
-        f"<small>{100 * share.low:.1f}–{100 * share.high:.1f}</small></td>"
+        f"{in_percent(share.mean)}<br>"
+        f"<small>{in_percent(share.low)}–{in_percent(share.high)}</small></td>"
     )

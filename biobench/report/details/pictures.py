@@ -35,11 +35,11 @@ def can_draw() -> bool:
 
 def pictures(report: Report, sheet: Sheet) -> str:
     """HTML of a suite's charts: score against size, then every task, opened where it is alone."""
-    figures = ""
     tasks = [info for info in report.columns if info.suite == sheet.suite]
-    for info in tasks:
-        figures += _task_figure(report, info)
-    opened = " open" if len(tasks) == 1 else ""
+    figures = "".join(_task_figure(report, info) for info in tasks)
+    opened = ""
+    if len(tasks) == 1:
+        opened = " open"
     summary = f"<summary>{words(sheet.title, for_html)}: charts by task</summary>\n"
     how_to_read = f"<p>{charts.TASK_SCORES}</p>\n"
     by_task = f"<details{opened}>{summary}{how_to_read}{figures}</details>\n"
@@ -75,24 +75,32 @@ def _cost_figure(report: Report, sheet: Sheet) -> str:
 
 def _task_figure(report: Report, info: TaskInfo) -> str:
     """Every model's score on a task, the best first, and the best baseline."""
-    models, baselines = [], []
+    models: list[Row] = []
+    best_baseline = None
     for row in sorted(report.rows, key=lambda row: -row.mean):
-        if row.task == info.id and row.source == "baseline":
-            baselines.append(row)
-        elif row.task == info.id and row.source != "oracle":
+        if row.task != info.id or row.source == "oracle":
+            continue
+        if row.source != "baseline":
             models.append(row)
+        elif best_baseline is None:
+            best_baseline = row
     if not models:
         return ""
     models = models[:MOST_LINES]
-    best_baseline = baselines[0] if baselines else None
-    chart = charts.task_scores(list(zip(_chart_names(models), models, strict=True)), best_baseline)
+    named = list(zip(_chart_names(models), models, strict=True))
+    chart = charts.task_scores(named, best_baseline)
     return _figure(chart, f"{info.id}: {get_metric(models[0].metric).words}")
 
 
 def _chart_names(rows: Sequence[Row]) -> list[str]:
     """A name each; a published model that was run here too says which of the two it is."""
     times = Counter(row.name for row in rows)
-    names = [f"{row.name}, {row.source}" if times[row.name] > 1 else row.name for row in rows]
+    names = []
+    for row in rows:
+        name = row.name
+        if times[name] > 1:
+            name += f", {row.source}"
+        names.append(name)
     short = labels(names)
     return [short[name] for name in names]
 

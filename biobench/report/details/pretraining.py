@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +41,7 @@ Shown = Annotated[str, Field(max_length=300), AfterValidator(plain)]
 class _Read(BaseModel):
     """Strict in types, free in fields: writers may add some."""
 
-    model_config = ConfigDict(
-        extra="ignore",
-        strict=True,
-        frozen=True,
-        allow_inf_nan=False,
-    )
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Point(_Read):
@@ -135,7 +130,9 @@ class StudyTable(_Read):
     def title(self) -> str:
         """Its file, what it asks, and on which part of the gold."""
         title = f"{self.file}: {self.study}"
-        return title if self.slice is None else f"{title}; scored here on {self.slice} mentions"
+        if self.slice is not None:
+            title += f"; scored here on {self.slice} mentions"
+        return title
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,33 +173,42 @@ def pretraining_fingerprint(*folders: str | Path) -> str:
 
 def read_pretraining(*folders: str | Path) -> Pretraining:
     """The runs, analyses and studies in these folders; nothing where there is no such folder."""
-    runs, analyses, studies, findings = [], [], [], []
+    read: dict[type, list[Any]] = defaultdict(list)
+    findings = []
     for root, path in _files(*folders):
         name = plain(path.relative_to(root).as_posix())
         try:
             if path.name == METRICS:
-                points, wrong = _points(path)
-                if wrong:
-                    number, reason = wrong[0]
-                    skipped = f"skipped lines: {len(wrong)}"
-                    findings.append(UnusableFile(f"{name}:{number}", reason, skipped))
-                if points:
-                    runs.append(_run(path, plain(path.parent.relative_to(root).as_posix()), points))
-            elif path.name != LEDGER:
-                content = json.loads(path.read_bytes())
-                # JSON of another kind, such as a figure, is no finding
-                keys = content.keys() if isinstance(content, dict) else set()
-                if {"pair", "lines"} <= keys:
-                    analyses.append(Analysis.model_validate(content | {"name": name}))
-                elif {"study", "rows"} <= keys:
-                    studies.append(StudyTable.model_validate(content | {"file": path.stem}))
+                run, problems = _run(path, root)
+                read[type(run)].append(run)
+                findings += problems
+            else:
+                table = _table(path, name)
+                read[type(table)].append(table)
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
             findings.append(UnusableFile(name, reason, "check its permissions"))
         except (ValueError, RecursionError) as error:
             reason = f"is not what was written: {_reason(error)}"
             findings.append(UnusableFile(name, reason, _AGAIN))
-    return Pretraining(tuple(runs), tuple(analyses), tuple(studies), tuple(findings))
+    return Pretraining(
+        runs=tuple(read[TrainingRun]),
+        analyses=tuple(read[Analysis]),
+        studies=tuple(read[StudyTable]),
+        findings=tuple(findings),
+    )
+
+
+def _table(path: Path, name: str) -> Analysis | StudyTable | None:
+    """What a JSON file holds; None for JSON of another kind, such as a figure."""
+    content = json.loads(path.read_bytes())
+    if not isinstance(content, dict):
+        return None
+    if {"pair", "lines"} <= content.keys():
+        return Analysis.model_validate(content | {"name": name})
+    if {"study", "rows"} <= content.keys():
+        return StudyTable.model_validate(content | {"file": path.stem})
+    return None
 
 
 def _files(*roots: str | Path) -> list[tuple[Path, Path]]:
@@ -210,7 +216,7 @@ def _files(*roots: str | Path) -> list[tuple[Path, Path]]:
     files: list[tuple[Path, Path]] = []
     for root in map(Path, roots):
         for folder, below, names in os.walk(root):
-            below[:] = [name for name in below if name not in _CLOSED and not name.startswith(".")]
+            below[:] = [name for name in below if name not in _CLOSED and name[0] != "."]
             for name in names:
                 path = Path(folder, name)
                 is_read = name.endswith((".json", METRICS)) and name not in _OTHER_FILES
@@ -219,51 +225,60 @@ def _files(*roots: str | Path) -> list[tuple[Path, Path]]:
     return sorted(files)
 
 
-def _points(path: Path) -> tuple[list[Point], list[tuple[int, str]]]:
-    """The points of a file of metrics, and the number of each line that is none, with the
-    reason."""
-    points: list[Point] = []
-    wrong: list[tuple[int, str]] = []
-    lines = path.read_bytes().splitlines()
-    for number, line in enumerate(lines, 1):
-        try:
-            read = json.loads(line)
-            if not (isinstance(read, dict) and read.get("event") in _OTHER_EVENTS):
-                points.append(Point.model_validate(read))
-        except (ValueError, RecursionError) as error:
-            # a run that was killed may leave its last line cut short
-            if number < len(lines) or isinstance(error, ValidationError):
-                wrong.append((number, _reason(error)))
-    return points, wrong
-
-
-def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
-    """With at most `MOST_POINTS` of each event, and the hash that the ledger beside the metrics
-    names.
+def _run(metrics: Path, root: Path) -> tuple[TrainingRun | None, list[UnusableFile]]:
+    """The run of a file of metrics (None without points), with at most `MOST_POINTS` of each event,
+    and what is wrong with the file.
     """
+    points, problems = _points(metrics, plain(metrics.relative_to(root).as_posix()))
+    if not points:
+        return None, problems
     drawn: list[Point] = []
     for event in ("evaluation", "train"):
         of_event = [point for point in points if point.event == event]
         step = math.ceil(len(of_event) / MOST_POINTS) or 1
         drawn += of_event[:-1:step] + of_event[-1:]
-    ledger = model_hash = None
-    for path in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER):
-        if path.is_file() and ledger is None:
-            ledger = path
+    drawn.sort(key=lambda point: (point.tokens, point.event))
+    ledger, model_hash = _ledger(metrics.parent)
+    name = plain(metrics.parent.relative_to(root).as_posix())
+    return TrainingRun(name, tuple(drawn), ledger, model_hash), problems
+
+
+def _points(path: Path, name: str) -> tuple[list[Point], list[UnusableFile]]:
+    """The points of a file of metrics; where lines are none, a finding names the first of them."""
+    points: list[Point] = []
+    wrong: list[tuple[int, str]] = []
+    lines = path.read_bytes().splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+            if not (isinstance(event, dict) and event.get("event") in _OTHER_EVENTS):
+                points.append(Point.model_validate(event))
+        except (ValueError, RecursionError) as error:
+            # a run that was killed may leave its last line cut short
+            if number < len(lines) or isinstance(error, ValidationError):
+                wrong.append((number, _reason(error)))
+    if not wrong:
+        return points, []
+    number, reason = wrong[0]
+    return points, [UnusableFile(f"{name}:{number}", reason, f"skipped lines: {len(wrong)}")]
+
+
+def _ledger(folder: Path) -> tuple[Path | None, str | None]:
+    """The ledger of a run's folder, and the hash of the encoder that it names; None without."""
+    for path in (folder / LEDGER, folder / "model" / LEDGER):
+        if path.is_file():
             # a damaged ledger says so where it is shown
             with suppress(OSError, ValueError, RecursionError, AttributeError):
-                model_hash = json.loads(path.read_bytes()).get("model_hash")
-    drawn.sort(key=lambda point: (point.tokens, point.event))
-    return TrainingRun(name, tuple(drawn), ledger, model_hash)
+                return path, json.loads(path.read_bytes()).get("model_hash")
+            return path, None
+    return None, None
 
 
 def _reason(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return "is not JSON"
-    fault = error.errors(
-        include_url=False,
-        include_context=False,
-        include_input=False,
-    )[0]
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(map(str, fault["loc"]))
-    return plain(f"'{field}': {fault['msg']}" if field else fault["msg"])
+    if not field:
+        return plain(fault["msg"])
+    return plain(f"'{field}': {fault['msg']}")

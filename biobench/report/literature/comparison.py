@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from biobench.report.baselines import Remark
 from biobench.report.literature.published import UNDECIDED, PublishedValue
 from biobench.report.results import metric_of
 from biobench.report.row import AverageName, Row
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import Infos, TaskInfo
 from biobench.schema.kind import get_metric, has_f1
 from biobench.schema.task import Deviation
 
@@ -30,7 +30,7 @@ def likely_note(rows: Sequence[Row]) -> list[str]:
 
 def other_scores(
     rows: Sequence[Row],
-    infos: Mapping[str, TaskInfo],
+    infos: Infos,
 ) -> list[str]:
     """Which tasks have no F1, and what their columns hold."""
     metrics = {}
@@ -44,7 +44,7 @@ def other_scores(
 
 
 def published_rows(
-    values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo], average: AverageName
+    values: Sequence[PublishedValue], infos: Infos, average: AverageName
 ) -> tuple[list[Row], list[Remark]]:
     """Rows of the values that are comparable with `average`; remarks that explain each caption,
     reading and fate.
