@@ -13,6 +13,7 @@ from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    PositiveInt,
     StringConstraints,
     model_validator,
 )
@@ -201,7 +202,7 @@ class SplitIds(Strict):
 class SplitCarve(Strict):
     """A validation set cut from the end of the training file."""
 
-    validation_from_train_tail: int = Field(gt=0)
+    validation_from_train_tail: PositiveInt
     """How many documents, or with `by: group` how many whole groups (abstracts, patients)."""
     by: Literal["document", "group"] = later("document")
 
@@ -225,7 +226,7 @@ class SplitShuffled(Strict):
     """
 
     seed: int
-    shuffles: int = Field(gt=0)
+    shuffles: PositiveInt
     cuts: Annotated[tuple[float, ...], AfterValidator(_rising)]
 
 
@@ -238,7 +239,7 @@ class SplitFoldFiles(Strict):
 
     fold_files: int = Field(ge=2, le=100)
     seed: int = Field(42, ge=0)
-    validation_from_train_tail: int | None = Field(None, gt=0)
+    validation_from_train_tail: PositiveInt | None = None
     """Documents at the end of a fold's training file that are validated on; null: `files` names a
     validation file.
     """
@@ -266,7 +267,7 @@ class TopLabels(Strict):
     without any of them are dropped before the split, other codes are ignored.
     """
 
-    top_k: int = Field(gt=0)
+    top_k: PositiveInt
 
 
 class CollectedLabels(Strict):
@@ -274,7 +275,7 @@ class CollectedLabels(Strict):
     many.
     """
 
-    collected: int = Field(gt=0)
+    collected: PositiveInt
 
 
 Labels = list[str] | TopLabels | CollectedLabels
