@@ -327,8 +327,8 @@ def test_answers_that_no_model_gives(stored, fields):
         fields = {"label_scores": tuple(1 - s for s in first.label_scores)}
     if fields == "twice":
         fields = {"labels": first.labels * 2}
-    assert check_predictions(run, "here", gold, predictions) == []
-    (check,) = check_predictions(run, "here", gold, [replace(first, **fields), *predictions[1:]])
+    assert check_predictions(run, gold, predictions) == []
+    (check,) = check_predictions(run, gold, [replace(first, **fields), *predictions[1:]])
     assert check.code == "P01"
 
 
@@ -337,7 +337,7 @@ def test_answers_that_no_model_gives(stored, fields):
 )
 def test_spans_that_no_text_has(span):
     gold = [Document("n", "n", "", "test", tokens=((0, 5),), tags=("O",))]
-    (check,) = check_predictions(record(), "here", gold, [Prediction("n", spans=(span,))])
+    (check,) = check_predictions(record(), gold, [Prediction("n", spans=(span,))])
     assert "end before" in check.what
 
 
