@@ -205,7 +205,7 @@ def _take(
         our_statement = statement_on(folder, target.parent) if exists else None
     except StoreError as error:
         return "refused", f"the statement on it {error.what}"
-    if their_statement is not None and not all(draw.agrees for draw in their_statement.draws):
+    if their_statement is not None and not their_statement.agrees:
         return "refused", "a run that the repository's maintainer drew does not agree"
     foreign = _foreign(their_statement, address)
     if ours is not None and ours == theirs:

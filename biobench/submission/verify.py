@@ -57,9 +57,8 @@ def examine(
     """
     folder = Path(folder)
     checks, manifest = check_layout(folder), None
-    if not is_refused(checks):
-        manifest, of_manifest = check_manifest(folder)
-        checks += of_manifest
+    if not checks:
+        manifest, checks = check_manifest(folder)
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
     store = Store(folder)
@@ -67,29 +66,35 @@ def examine(
     checks += of_records
     if not records and not is_refused(checks):
         checks.append(error("R01", "runs", "holds no record"))
-    contradicted = {check.where for check in checks if check.grade == "error"}
-    sound = [record for record in records if _file_of(record) not in contradicted]
+    sound = _sound(records, checks)
     rescored, of_predictions = score_again(store, sound, data_dir)
     checks += of_predictions
     earlier: list[StoredRun] | None = None
-    statement: Statement | None = None
+    draws: tuple[Draw, ...] = ()
+    is_proved = False
     if against is not None:
         earlier = earlier_runs(Path(against), folder, {record.task.id for record in records})
         statement, of_statement = _stated(folder, Path(against))
         checks += of_statement
-    draws = () if statement is None else statement.draws
+        if statement is not None:
+            draws, is_proved = statement.draws, statement.proved
     checks += check_copies([StoredRun(Brief.of(record), store) for record in sound], earlier or [])
     checks += _denied(draws)
     leads = _unproved_leads(records, earlier, draws)
-    checks += leads
-    checks += _together(records)
+    checks += [*leads, *_together(records)]
     return Verification(
         folder=str(folder),
         model=plain(manifest.model),
         checks=tuple(dict.fromkeys(map(_printable, checks))),
         runs=tuple(_state_of(record, checks, record.key in rescored) for record in records),
-        reproduced=statement is not None and statement.proved and not leads,
+        reproduced=is_proved and not leads,
     )
+
+
+def _sound(records: Sequence[RunRecord], checks: Sequence[Check]) -> list[RunRecord]:
+    """The records in which nothing contradicts itself."""
+    contradicted = {check.where for check in checks if check.grade == "error"}
+    return [record for record in records if _file_of(record) not in contradicted]
 
 
 def _stated(folder: Path, results: Path) -> tuple[Statement | None, list[Check]]:
