@@ -119,19 +119,14 @@ def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]
 
     model: its name in the manifest.
     """
-    records: list[RunRecord] = []
-    checks: list[Check] = []
-    for path in sorted(store.root.glob("runs/*/*.json")):
-        try:
-            record = store.get(path.parent.name, path.stem)
-        except StoreError as damage:
-            checks.append(error("R01", path.relative_to(store.root).as_posix(), damage.what))
-            continue
-        if record is not None:
-            checks += [problem.at(_file_of(record)) for problem in check_record(record, model)]
-            records.append(record)
-    records.sort(key=lambda record: (record.task.id, record.model.id, record.seed, record.key))
-    return records, checks
+    records, unusable = store.scan()
+    checks = []
+    for damaged in unusable:
+        file = Path(damaged.file).relative_to(store.root).as_posix()
+        checks.append(error("R01", file, damaged.what))
+    for record in records:
+        checks += [problem.at(_file_of(record)) for problem in check_record(record, model)]
+    return records, sorted(checks, key=lambda check: check.where)
 
 
 def score_again(

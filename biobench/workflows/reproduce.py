@@ -95,17 +95,16 @@ class Again:
 
         Raises UsageError for a record that names a folder elsewhere as its model.
         """
-        # `models/name` would be an id of the hub where there is no such folder
-        folder = None if self.models is None else self.models.absolute()
-        if folder is not None and (folder / "config.json").is_file():
-            return str(folder)
-        name = record.model.source or record.model.id
+        if self.models is not None and (self.models / "config.json").is_file():
+            return str(self.models.absolute())
+        name, revision = record.model.source or record.model.id, record.model.revision
         if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
             message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
             raise UsageError(message, hint="name the checkpoint's folder with --models")
-        if folder is not None:
-            return str(folder / name)
-        return name if record.model.revision is None else f"{name}@{record.model.revision}"
+        if self.models is not None:
+            # `models/name` would be an id of the hub where there is no such folder
+            return str(self.models.absolute() / name)
+        return name if revision is None else f"{name}@{revision}"
 
     def run(self, record: RunRecord, seed: int) -> tuple[RunRecord, list[Prediction]]:
         """A run of `seed` under the record's conditions, and its predictions.
@@ -293,15 +292,24 @@ def alike(
     """Share of test documents that both predict alike, whatever the probabilities; 0 for other
     documents.
     """
-    by_id = {p.document: p for p in repeated}
-    if not predictions or {p.document for p in predictions} != by_id.keys():
+    answers, others = _answers(record, predictions), _answers(record, repeated)
+    if not answers or answers.keys() != others.keys():
         return 0.0
+    equal = 0
+    for document, answer in answers.items():
+        equal += answer == others[document]
+    return equal / len(answers)
 
-    def answer(prediction: Prediction) -> object:
-        has_labels = bool(record.task.labels)
-        return (prediction.labels, prediction.spans) if has_labels else prediction
 
-    return float(np.mean([answer(p) == answer(by_id[p.document]) for p in predictions]))
+def _answers(record: RunRecord, predictions: Sequence[Prediction]) -> dict[str, object]:
+    """Document -> what is predicted of it; without labels the numbers are the answer."""
+    answers: dict[str, object] = {}
+    for prediction in predictions:
+        answer: object = prediction
+        if record.task.labels:
+            answer = (prediction.labels, prediction.spans)
+        answers[prediction.document] = answer
+    return answers
 
 
 def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
