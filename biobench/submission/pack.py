@@ -54,8 +54,8 @@ class Manifest(Strict):
 
 def submit(
     model: str,
-    results_dir: str | Path = "results",
-    out: str | Path | None = None,
+    results_dir: str | Path,
+    out: Path | None = None,
     *,
     notes: str = "",
 ) -> Path:
@@ -68,7 +68,7 @@ def submit(
     """
     groups = submitted_groups(load(results_dir), model)
     name = line_name(groups[0].model, groups[0].variant)
-    folder = Path(out) if out is not None else Path("submissions") / slug(name)
+    folder = out or Path("submissions") / slug(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     try:

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from biobench.core.files import temporary_folder, writing
 from biobench.core.hub import client_errors, explain, patiently
+from biobench.data.locate import DataRoot
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.results import SUBMITTED
@@ -63,7 +64,7 @@ class SentSubmission(NamedTuple):
 
 
 def pull(
-    address: str, results_dir: str | Path, data_dir: str | Path | None = None
+    address: str, results_dir: str | Path, data_dir: DataRoot = None
 ) -> tuple[str, list[PulledSubmission]]:
     """(commit, what became of each submission).
 
@@ -81,19 +82,18 @@ def pull(
         pulled = list(refused)
         for source in sorted(root.glob(f"{SUBMITTED}/*")):
             if source.is_dir():
-                target = Path(results_dir) / SUBMITTED
+                target = Path(results_dir, SUBMITTED)
                 taken = _take(source, root, target, data_dir, address)
                 pulled.append(PulledSubmission(plain(source.name), *taken))
         return commit, sorted(pulled)
 
 
-def push(address: str, folder: str | Path) -> SentSubmission:
+def push(address: str, folder: Path) -> SentSubmission:
     """A branch (on the hub: a pull request) of the repository that adds this packed submission.
 
     Raises UsageError for a folder that is refused, and StoreError where the repository cannot be
     read or written.
     """
-    folder = Path(folder)
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -183,7 +183,7 @@ def _stopped(verification: Verification) -> str | None:
 
 
 def _take(
-    source: Path, root: Path, target: Path, data_dir: str | Path | None, address: str
+    source: Path, root: Path, target: Path, data_dir: DataRoot, address: str
 ) -> tuple[Outcome, str]:
     """Check one submission and put it in its place, over an earlier one of the same model that
     nobody changed here. Gives what became of it, and why.

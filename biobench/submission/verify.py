@@ -11,6 +11,7 @@ from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_folds, subset
+from biobench.data.locate import DataRoot
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain, words
 from biobench.report.tasks import NEEDLE, shipped
@@ -42,9 +43,7 @@ from biobench.submission.records import check_record, differing
 _DRAW = "`biobench reproduce --of SUBMISSION --draw`"
 
 
-def examine(
-    folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None
-) -> Verification:
+def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None) -> Verification:
     """Check one submission against the shipped tasks, the data in `data_dir` and the results in
     `against`.
 
@@ -55,7 +54,6 @@ def examine(
     `statements/` say what a maintainer reproduced. `guard.verify` calls this in a process of its
     own, with limits.
     """
-    folder = Path(folder)
     checks, manifest = check_layout(folder), None
     if not checks:
         manifest, checks = check_manifest(folder)
@@ -73,8 +71,8 @@ def examine(
     draws: tuple[Draw, ...] = ()
     is_proved = False
     if against is not None:
-        earlier = earlier_runs(Path(against), folder, {record.task.id for record in records})
-        statement, of_statement = _stated(folder, Path(against))
+        earlier = earlier_runs(against, folder, {record.task.id for record in records})
+        statement, of_statement = _stated(folder, against)
         checks += of_statement
         if statement is not None:
             draws, is_proved = statement.draws, statement.proved
@@ -130,7 +128,7 @@ def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]
 
 
 def score_again(
-    store: Store, records: Sequence[RunRecord], data_dir: str | Path | None
+    store: Store, records: Sequence[RunRecord], data_dir: DataRoot
 ) -> tuple[set[str], list[Check]]:
     """Every sound run scored on the data where it is at hand, else on the gold in its own file.
 
@@ -157,7 +155,7 @@ def score_again(
     return rescored, checks
 
 
-def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]:
+def _folds(task: str, data_dir: DataRoot) -> tuple[list[TaskData], str]:
     """The task's data, one a fold, and why there is none."""
     try:
         return load_folds(load_task(task), data_dir), ""

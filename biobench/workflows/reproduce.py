@@ -165,14 +165,14 @@ def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
         )
 
 
-def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
+def stored_runs(path: Path) -> tuple[Store, list[RunRecord]]:
     """The store and its records below `path`: a record's JSON file, a task's folder, `runs/` or a
     results folder.
 
     In order of task, model and seed. Raises UsageError where there is none, StoreError where one of
     them is damaged.
     """
-    named = Path(path).absolute()
+    named = path.absolute()
     root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), named)
     store = Store(root)
     records = []
@@ -312,7 +312,7 @@ def _answers(record: RunRecord, predictions: Sequence[Prediction]) -> dict[str, 
     return answers
 
 
-def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
+def draw(submission: Path, waiting: Collection[str], again: Again) -> Statement:
     """Runs of seeds drawn at random where a submission waits (else on a random task), and whether
     they agree with it.
 
@@ -325,7 +325,7 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
     chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
     draws = tuple(_drawn(store, groups[key], again) for key in chosen)
     mark: Mark = "reproduced" if all(drawn.agrees for drawn in draws) else "claimed"
-    return make_statement(Path(submission), mark, draws)
+    return make_statement(submission, mark, draws)
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:

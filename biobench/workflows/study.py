@@ -111,7 +111,7 @@ class StudyRun:
         return f"{self.arm}-{_short(self.budget)}-s{self.seed}"
 
 
-def load_study(folder: str | Path) -> Study:
+def load_study(folder: Path) -> Study:
     """The declaration below `folder`, or in the file of that name, with the paths of the files that
     it names.
 
@@ -119,7 +119,7 @@ def load_study(folder: str | Path) -> Study:
     """
     from trainer.api import arms_of
 
-    path = Path(folder)
+    path = folder
     if path.suffix != ".yaml":
         path /= SPEC
     if not path.is_file():
