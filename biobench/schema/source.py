@@ -93,8 +93,8 @@ def _three(value: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
-    is_rising = list(value) == sorted(set(value))
-    if len(value) not in (1, 2) or not is_rising or not 0 < value[0] <= value[-1] < 1:
+    bounds = [0.0, *value, 1.0]
+    if len(value) not in (1, 2) or bounds != sorted(set(bounds)):
         raise fail(
             f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`"
         )
@@ -293,8 +293,11 @@ class CorpusRelease(Strict):
     @property
     def downloads(self) -> list[UrlSource]:
         """Every `url`, in the long form."""
-        entries = self.url if isinstance(self.url, list) else [self.url]
-        return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
+        if self.url is None:
+            return []
+        if isinstance(self.url, str):
+            return [UrlSource(url=self.url)]
+        return self.url if isinstance(self.url, list) else [self.url]
 
 
 class Original(CorpusRelease):

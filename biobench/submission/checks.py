@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -86,7 +85,7 @@ class Verification:
         """That of the submission: of its worst run, and no better than its findings allow."""
         if is_refused(self.checks) or not self.runs:
             return "refused"
-        if any(check.grade == "person" for check in self.checks):
+        if "person" in {check.grade for check in self.checks}:
             return "person"
         return max((run.state for run in self.runs), key=STATES.index)
 
@@ -111,8 +110,10 @@ class Verification:
     def summary(self) -> str:
         """The state in a line."""
         line = f"{_WORDS[self.state]}: {len(self.runs)} runs"
-        counts = Counter(_WORDS[run.state] for run in self.runs)
-        numbers = [f"{counts[words]} {words}" for words in _WORDS.values() if words in counts]
+        numbers = []
+        for state, words in _WORDS.items():
+            if self.count(state):
+                numbers.append(f"{self.count(state)} {words}")
         if numbers:
             line += f" ({', '.join(numbers)})"
         if self.accepted:

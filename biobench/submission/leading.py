@@ -64,8 +64,10 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
 
 def _rivals(records: Sequence[RunRecord], earlier: Iterable[Brief]) -> list[Brief]:
     """The earlier runs of other models on the same data."""
-    own_models = {(record.model.id, record.model.hash) for record in records}
-    tested = {(record.task.id, record.task.data_hash) for record in records}
+    own_models, tested = set(), set()
+    for record in records:
+        own_models.add((record.model.id, record.model.hash))
+        tested.add((record.task.id, record.task.data_hash))
     rivals = []
     for run in earlier:
         comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")

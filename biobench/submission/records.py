@@ -58,7 +58,7 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
 
 def _is_below(field: str, parents: tuple[str, ...]) -> bool:
     """Whether a dotted field is one of these, or a field of one."""
-    return f"{field}.".startswith(tuple(f"{parent}." for parent in parents))
+    return any(f"{field}.".startswith(f"{parent}.") for parent in parents)
 
 
 def check_record(record: RunRecord, model: str) -> Iterator[Problem]:

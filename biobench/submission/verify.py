@@ -5,7 +5,7 @@ would lead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,6 @@ from biobench.submission.duplicates import StoredRun, check_copies, earlier_runs
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
-
-_DRAW = "`biobench reproduce --of SUBMISSION --draw`"
 
 
 def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None) -> Verification:
@@ -123,7 +121,8 @@ def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]
         file = Path(damaged.file).relative_to(store.root).as_posix()
         checks.append(error("R01", file, damaged.what))
     for record in records:
-        checks += [problem.at(_file_of(record)) for problem in check_record(record, model)]
+        for problem in check_record(record, model):
+            checks.append(problem.at(_file_of(record)))
     return records, sorted(checks, key=lambda check: check.where)
 
 
@@ -179,14 +178,16 @@ def _unproved_leads(
     records: Sequence[RunRecord], earlier: Sequence[StoredRun] | None, draws: Sequence[Draw]
 ) -> list[Check]:
     """W01: what would lead without an agreeing draw of a maintainer."""
-    proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
     briefs = None if earlier is None else [run.brief for run in earlier]
-    waiting = []
-    for lead in leading(records, briefs):
-        if lead[:3] not in proved:
-            what = f"{lead.what}: waits for {_DRAW} by a maintainer"
-            waiting.append(Check("W01", "person", f"runs/{lead.task}", what))
-    return waiting
+    waiting = {lead[:3]: lead.what for lead in leading(records, briefs)}
+    for draw in draws:
+        if draw.agrees:
+            waiting.pop((draw.task, draw.task_hash, draw.track), None)
+    checks = []
+    for (task, *_), what in waiting.items():
+        message = f"{what}: waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
+        checks.append(Check("W01", "person", f"runs/{task}", message))
+    return checks
 
 
 def _state_of(record: RunRecord, checks: Sequence[Check], rescored: bool) -> RunState:
@@ -217,10 +218,10 @@ def check_run(store: Store, record: RunRecord, data: TaskData | None) -> list[Ch
     """
     try:
         # each check relies on those before it
-        found = [*islice(_problems(store, record, data), 1)]
+        problem = next(_problems(store, record, data), None)
     except (StoreError, ScoreError) as damage:
-        found = [Problem("R07", damage.what)]
-    return [problem.at(_file_of(record, "parquet")) for problem in found]
+        problem = Problem("R07", damage.what)
+    return [] if problem is None else [problem.at(_file_of(record, "parquet"))]
 
 
 def within_window(documents: Sequence[Document], window: int) -> list[Document]:
