@@ -64,6 +64,7 @@ def protocol_named_by(overrides: Iterable[str]) -> str | None:
     none.
     """
     names = set(overrides)
-    return next(
-        (name for name, each in PROTOCOLS.items() if names in map(set, each.values())), None
-    )
+    for name, protocol in PROTOCOLS.items():
+        if names in map(set, protocol.values()):
+            return name
+    return None

@@ -13,6 +13,7 @@ from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    PositiveInt,
     StringConstraints,
     model_validator,
 )
@@ -96,8 +97,8 @@ def _three(value: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
-    is_rising = list(value) == sorted(set(value))
-    if len(value) not in (1, 2) or not is_rising or not 0 < value[0] <= value[-1] < 1:
+    bounds = [0.0, *value, 1.0]
+    if len(value) not in (1, 2) or bounds != sorted(set(bounds)):
         raise fail(
             f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`"
         )
@@ -205,7 +206,7 @@ class SplitIds(Strict):
 class SplitCarve(Strict):
     """A validation set cut from the end of the training file."""
 
-    validation_from_train_tail: int = Field(gt=0)
+    validation_from_train_tail: PositiveInt
     """How many documents, or with `by: group` how many whole groups (abstracts, patients)."""
     by: Literal["document", "group"] = later("document")
 
@@ -229,7 +230,7 @@ class SplitShuffled(Strict):
     """
 
     seed: int
-    shuffles: int = Field(gt=0)
+    shuffles: PositiveInt
     cuts: Annotated[tuple[float, ...], AfterValidator(_rising)]
 
 
@@ -242,7 +243,7 @@ class SplitFoldFiles(Strict):
 
     fold_files: int = Field(ge=2, le=100)
     seed: int = Field(42, ge=0)
-    validation_from_train_tail: int | None = Field(None, gt=0)
+    validation_from_train_tail: PositiveInt | None = None
     """Documents at the end of a fold's training file that are validated on; null: `files` names a
     validation file.
     """
@@ -270,7 +271,7 @@ class TopLabels(Strict):
     without any of them are dropped before the split, other codes are ignored.
     """
 
-    top_k: int = Field(gt=0)
+    top_k: PositiveInt
 
 
 class CollectedLabels(Strict):
@@ -278,7 +279,7 @@ class CollectedLabels(Strict):
     many.
     """
 
-    collected: int = Field(gt=0)
+    collected: PositiveInt
 
 
 Labels = list[str] | TopLabels | CollectedLabels
@@ -296,8 +297,11 @@ class CorpusRelease(Strict):
     @property
     def downloads(self) -> list[UrlSource]:
         """Every `url`, in the long form."""
-        entries = self.url if isinstance(self.url, list) else [self.url]
-        return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
+        if self.url is None:
+            return []
+        if isinstance(self.url, str):
+            return [UrlSource(url=self.url)]
+        return self.url if isinstance(self.url, list) else [self.url]
 
 
 class Original(CorpusRelease):

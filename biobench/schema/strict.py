@@ -10,8 +10,9 @@ import copy
 import difflib
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
@@ -25,7 +26,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
@@ -73,24 +73,23 @@ class Strict(BaseModel):
         """Rename fields of earlier versions, refuse wrong ones, then resolve scalars."""
         if not isinstance(data, dict):
             return data
-        fields = cls.model_fields
         renamed = {old: new for old, new in cls.RENAMED.items() if new not in data}
         data = {renamed.get(key, key): value for key, value in data.items()}
-        cls._check_keys(data, fields)
-        return {
-            key: resolve(value, fields[key].annotation if key in fields else Any)
-            for key, value in data.items()
-        }
+        cls._check_keys(data)
+        annotations = {name: field.annotation for name, field in cls.model_fields.items()}
+        return {key: resolve(value, annotations.get(key)) for key, value in data.items()}
 
     @classmethod
-    def _check_keys(cls, data: dict[Any, Any], fields: dict[str, FieldInfo]) -> None:
+    def _check_keys(cls, data: dict[Any, Any]) -> None:
         """Raise the error of type ``shape`` for an unknown key, with what is known instead, or a
         missing one.
         """
-        is_closed = cls.model_config.get("extra") == "forbid"
-        unknown = [key for key in data if is_closed and key not in fields]
-        missing = [key for key, f in fields.items() if f.is_required() and key not in data]
-        wrong = [*unknown, *missing]
+        fields = cls.model_fields
+        unknown = [key for key in data if key not in fields]
+        if cls.model_config["extra"] == "allow":
+            unknown = []
+        required = [name for name, field in fields.items() if field.is_required()]
+        wrong = [*unknown, *(name for name in required if name not in data)]
         if not wrong:
             return
         message, hint = f"'{wrong[0]}' is missing", f"add `{wrong[0]}: ...`"
@@ -101,21 +100,17 @@ class Strict(BaseModel):
         raise PydanticCustomError("shape", "{what}", context)
 
 
-def _members(annotation: Any) -> list[Any]:
-    """The alternatives of a (possibly annotated, possibly aliased) union, flattened."""
-    if hasattr(annotation, "__value__"):
-        return _members(annotation.__value__)
-    origin = get_origin(annotation)
+def _members(annotation: Any) -> Iterator[Any]:
+    """The types and containers that a field takes; a Literal takes the types of its values."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _members(get_args(annotation)[0])
-    if origin in (Union, types.UnionType):
-        return [m for arg in get_args(annotation) for m in _members(arg)]
-    return [annotation]
-
-
-def _wants_text(members: list[Any]) -> bool:
-    words = [word for m in members if get_origin(m) is Literal for word in get_args(m)]
-    return str in members or any(isinstance(word, str) for word in words)
+        yield from _members(arguments[0])
+    elif origin in (Union, types.UnionType):
+        yield from chain.from_iterable(map(_members, arguments))
+    elif origin is Literal:
+        yield from map(type, arguments)
+    else:
+        yield annotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +144,24 @@ def resolve(value: Any, annotation: Any) -> Any:
     A field that takes both numbers and text gets the value; ``null`` is None where the field allows
     it. Nested models resolve their own fields.
     """
-    members = _members(annotation)
+    members = [*_members(annotation)]
     if isinstance(value, Scalar):
         return _resolved_scalar(value, members)
-    for member in members:
+    for member in (*members, list[Any]):
         container, items = get_origin(member), get_args(member)
         if isinstance(value, list) and container in (list, tuple):
             return container(resolve(item, items[0]) for item in value)
         if isinstance(value, dict) and container is dict:
             return {key: resolve(item, items[1]) for key, item in value.items()}
-    if isinstance(value, list):
-        return [resolve(item, Any) for item in value]
     return value
 
 
-def _resolved_scalar(scalar: Scalar, members: list[Any]) -> Any:
+def _resolved_scalar(scalar: Scalar, members: Sequence[Any]) -> Any:
     """members: the types that the field takes."""
-    kind = type(scalar.value)
-    takes_value = kind in members or (kind is int and float in members)
-    if _wants_text(members) and not takes_value:
+    fitting = {type(scalar.value)}
+    if int in fitting:
+        fitting.add(float)
+    if str in members and fitting.isdisjoint(members):
         return scalar.text
     return scalar.value
 
@@ -241,7 +235,7 @@ class FieldError(ValueError):
 def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ()) -> SpecError:
     """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
     detail = _most_telling(error.errors(), located, prefix)
-    steps = {step for path in located.lines for step in path}
+    steps = set(chain.from_iterable(located.lines))
     path: Path_ = (*prefix, *detail["loc"])
     shown = ".".join(str(step) for step in path if step in steps)
     context = detail.get("ctx", {})
@@ -284,9 +278,8 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
         loc = detail["loc"]
-        depth = 0
-        while depth < len(loc) and (*prefix, *loc[: depth + 1]) in located.lines:
-            depth += 1
+        steps = range(1, len(loc) + 1)
+        depth = sum((*prefix, *loc[:number]) in located.lines for number in steps)
         if depth == len(loc):
             pool.append(detail)
         else:

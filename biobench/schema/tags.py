@@ -14,6 +14,7 @@ type
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -33,10 +34,10 @@ def split_tag(tag: str) -> tuple[str, str]:
     """
     if tag == "O":
         return "O", ""
-    prefix, dash, label = tag.partition("-")
-    if prefix not in ("B", "I") or not dash or not label:
+    match = _IOB2.fullmatch(tag)
+    if match is None:
         raise ValueError(f"'{tag}' is not O, B-<type> or I-<type>")
-    return prefix, label
+    return match[1], match[2]
 
 
 def decode_tags(tags: Sequence[str], mode: Mode) -> list[TokenSpan]:
@@ -44,19 +45,19 @@ def decode_tags(tags: Sequence[str], mode: Mode) -> list[TokenSpan]:
 
     Raises ValueError when a tag has another shape. Entities never overlap.
     """
+    opening = ("B", "I") if mode == "lenient" else ("B",)
     spans: list[TokenSpan] = []
-    begin, current = -1, ""
-    for i, tag in enumerate(tags):
+    begin = 0
+    current: str | None = None  # the label of the entity that is open
+    for number, tag in enumerate((*tags, "O")):
         prefix, label = split_tag(tag)
-        if prefix == "I" and begin >= 0 and label == current:
+        if prefix == "I" and label == current:
             continue
-        if begin >= 0:
-            spans.append((begin, i, current))
-            begin = -1
-        if prefix == "B" or (prefix == "I" and mode == "lenient"):
-            begin, current = i, label
-    if begin >= 0:
-        spans.append((begin, len(tags), current))
+        if current is not None:
+            spans.append((begin, number, current))
+        begin, current = number, None
+        if prefix in opening:
+            current = label
     return spans
 
 
@@ -104,6 +105,9 @@ class ReadTags(NamedTuple):
 Pair = tuple[str, str]
 """A tag's letter (O, B, I, E or S) and its label."""
 _LONG_NAMES = {"U": "S", "L": "E"}
+_IOB2 = re.compile(r"([BI])-(.+)", re.DOTALL)
+_IOB = re.compile(r"([BI])(?:-(.+))?", re.DOTALL)
+_IOBES = re.compile(r"([BIESUL])(?:-(.+))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,11 @@ class Tagging:
         spelled = self.spelled.get(tag, tag)
         if spelled == "O":
             return "O", ""
-        letter, _, name = spelled.partition("-")
-        letters = "BIESUL" if self.scheme == "IOBES" else "BI"
-        is_bare = spelled == letter and "" in self.types
-        if len(letter) != 1 or letter not in letters or not (name or is_bare):
+        shape = _IOBES if self.scheme == "IOBES" else _IOB
+        match = shape.fullmatch(spelled)
+        if match is None or (match[2] is None and "" not in self.types):
             raise ValueError(f"'{tag}' is not {self.shapes}")
+        letter, name = match.groups("")
         return _LONG_NAMES.get(letter, letter), name
 
     def label_of(self, name: str) -> str | None:
@@ -148,10 +152,10 @@ class Tagging:
 
         IOB1 begins a mention where the type changes, so it is read before types become one.
         """
-        pairs = [self.parse(tag) for tag in tags]
+        pairs = list(map(self.parse, tags))
         if self.scheme == "IOB1":
             pairs = _iob1_pairs(pairs)
-        labelled = [self._labelled(pair) for pair in pairs]
+        labelled = list(map(self._labelled, pairs))
         written = self._written(labelled, self.decode)
         if self.decode == "lenient":
             return ReadTags(written, ())
@@ -168,8 +172,10 @@ class Tagging:
 
     def _labelled(self, pair: Pair) -> Pair:
         letter, name = pair
-        label = None if letter == "O" else self.label_of(name)
-        return ("O", "") if label is None else (letter, label)
+        label = self.label_of(name)
+        if letter == "O" or label is None:
+            return "O", ""
+        return letter, label
 
 
 def _iob1_pairs(pairs: Sequence[Pair]) -> list[Pair]:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from biobench.schema.source import fail, later
-from biobench.schema.strict import Positive, Strict, plain
+from biobench.schema.strict import Fraction, Positive, Strict, plain
+
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
+"""A share of what is left out, or of what is remembered."""
 
 
 class Protocol(Strict):
@@ -20,7 +31,7 @@ class Protocol(Strict):
     long_documents: Literal["truncate", "stride"] = "truncate"
     """stride: a longer document is read through overlapping windows, and what they say is merged.
     """
-    stride: int = later(128, gt=0)
+    stride: PositiveInt = later(128)
     """Tokens that neighbouring windows share."""
     merge: Literal["max", "mean"] = later("max")
     """How the label scores of a document's windows become one."""
@@ -39,11 +50,11 @@ class Adapter(Strict):
     """LoRA (Hu et al. 2022, arXiv:2106.09685), DoRA (Liu et al. 2024, arXiv:2402.09353), IA3 (Liu
     et al. 2022, arXiv:2205.05638).
     """
-    rank: int = Field(8, gt=0)
+    rank: PositiveInt = 8
     """lora, dora: rank of the update."""
-    alpha: float = Field(16.0, gt=0)
+    alpha: PositiveFloat = 16.0
     """lora, dora: the update is scaled by alpha / rank."""
-    dropout: float = Field(0.0, ge=0, lt=1)
+    dropout: BelowOne = 0.0
     """lora, dora: on the adapter's input."""
     targets: Literal["attention", "linear"] | Annotated[tuple[str, ...], Field(min_length=1)] = (
         "attention"
@@ -67,23 +78,23 @@ def _distinct(rates: Rates) -> Rates:
 class Training(Strict):
     """The fine-tuning recipe."""
 
-    epochs: int | None = Field(None, gt=0)
-    max_steps: int | None = Field(None, gt=0)
+    epochs: PositiveInt | None = None
+    max_steps: PositiveInt | None = None
     learning_rate: Rate
     head_learning_rate: Rate | None = later(None)
     """Peak rate of the head's own weights; null: that of the encoder."""
-    batch_size: int = Field(16, gt=0)
+    batch_size: PositiveInt = 16
     """Documents (sentences) per optimiser step, whatever the micro-batches."""
-    weight_decay: float = Field(0.01, ge=0)
-    warmup_ratio: float = Field(0.0, ge=0, le=1)
+    weight_decay: NonNegativeFloat = 0.01
+    warmup_ratio: Fraction = 0.0
     """Share of all steps over which the rate rises linearly; then it falls linearly to 0."""
-    max_grad_norm: float = Field(1.0, gt=0)
-    adam_beta1: float = Field(0.9, ge=0, lt=1)
-    adam_beta2: float = Field(0.999, ge=0, lt=1)
-    adam_epsilon: float = Field(1e-8, gt=0)
+    max_grad_norm: PositiveFloat = 1.0
+    adam_beta1: BelowOne = 0.9
+    adam_beta2: BelowOne = 0.999
+    adam_epsilon: PositiveFloat = 1e-8
     evaluate_every: Literal["epoch"] | Positive = "epoch"
     """Validation after each epoch, or every k optimiser steps."""
-    patience: int | None = Field(None, gt=0)
+    patience: PositiveInt | None = None
     """Stop after this many validations without a better score."""
     encoder: Literal["trained", "frozen"] = "trained"
     """frozen: its states are computed once and a `probe` is trained on them; the recipe here is
@@ -104,20 +115,20 @@ class Training(Strict):
     """Share of the training documents, by one fixed shuffle: a smaller share is part of every
     larger one.
     """
-    head_seed: int | None = later(None, ge=0)
+    head_seed: NonNegativeInt | None = later(None)
     """Draws the head's initial weights; null: the run's seed."""
-    order_seed: int | None = later(None, ge=0)
+    order_seed: NonNegativeInt | None = later(None)
     """Draws the order of the training documents; null: the run's seed."""
-    train_documents: int | None = later(None, gt=0)
+    train_documents: PositiveInt | None = later(None)
     """Training documents at most, the first of the same shuffle; null: all."""
-    validation_documents: int | None = later(None, gt=0)
+    validation_documents: PositiveInt | None = later(None)
     """Validation documents at most, the first of the same shuffle; null: all. The test split is
     never cut.
     """
 
     adapter: Adapter | None = later(None)
     """Train small weights beside the encoder's frozen ones."""
-    top_layers: int | None = later(None, ge=0)
+    top_layers: NonNegativeInt | None = later(None)
     """Train this many layers at the encoder's end, and what follows them; those below and the
     embeddings stay.
     """
@@ -161,7 +172,7 @@ class Head(Strict):
     span: a word's first sub-token (the default there), the mean of its sub-tokens, or none
     (sub-tokens).
     """
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: BelowOne = 0.1
     """Default 0.4 for span heads."""
     threshold: float | Literal["tuned"] = 0.5
     """multi-label: sigmoid threshold, or tuned on validation."""
@@ -208,16 +219,16 @@ class Probe(Strict):
     sub-token.
     """
     segments: int = Field(32, ge=1, le=512)
-    hidden: int | None = Field(None, gt=0)
+    hidden: PositiveInt | None = None
     """Width of the hidden layer; null: the encoder's."""
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: BelowOne = 0.1
     standardise: bool = True
     """Each dimension of the states to mean 0 and variance 1 over the training documents."""
     learning_rates: Annotated[list[Rate], AfterValidator(_distinct)] = [1e-3]
     """The one with the best validation score is used."""
-    epochs: int = Field(10, gt=0)
-    batch_size: int = Field(32, gt=0)
-    weight_decay: float = Field(0.01, ge=0)
+    epochs: PositiveInt = 10
+    batch_size: PositiveInt = 32
+    weight_decay: NonNegativeFloat = 0.01
 
     @model_validator(mode="after")
     def _pooled(self) -> Probe:

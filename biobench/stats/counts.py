@@ -5,7 +5,7 @@ label.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,16 +78,6 @@ class Counts:
         """2 tp + fp + fn, the denominator of F1: (seeds, groups, labels)."""
         doubled: NDArray[np.int64] = 2 * self.tp.astype(np.int64) + self.fp + self.fn
         return doubled
-
-
-def check_average(average: str) -> Average:
-    """``average`` itself where it is one. Raises StatsInputError."""
-    for name in get_args(Average):
-        if average == name:
-            return name  # type: ignore[no-any-return]
-    raise StatsInputError(
-        f"unknown average {average!r}", hint=f"one of {', '.join(get_args(Average))}"
-    )
 
 
 def f1_from_sums(

@@ -74,8 +74,13 @@ class Statement(Strict):
     @property
     def proved(self) -> bool:
         """Whether runs of drawn seeds were made here, and all of them agree."""
-        drawn = bool(self.draws) and all(draw.agrees for draw in self.draws)
-        return self.mark == "reproduced" and self.foreign is None and drawn
+        is_reproduced = self.mark == "reproduced" and self.foreign is None
+        return is_reproduced and self.draws != () and self.agrees
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no drawn run contradicts the submission."""
+        return all(draw.agrees for draw in self.draws)
 
     @property
     def shown(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +35,18 @@ class Check(NamedTuple):
     what: str
 
 
+class Problem(NamedTuple):
+    """What is wrong in one file: a finding without its place, which the caller knows."""
+
+    code: str
+    what: str
+    grade: Grade = "error"
+
+    def at(self, where: str) -> Check:
+        """The finding in this file."""
+        return Check(self.code, self.grade, where, self.what)
+
+
 class RunState(NamedTuple):
     """One run of a submission and how far it is proved."""
 
@@ -50,7 +63,7 @@ def error(code: str, where: str, what: str) -> Check:
     return Check(code, "error", where, what)
 
 
-def is_refused(checks: list[Check]) -> bool:
+def is_refused(checks: Iterable[Check]) -> bool:
     """Whether one of them is an error."""
     return any(check.grade == "error" for check in checks)
 
@@ -70,10 +83,11 @@ class Verification:
     @property
     def state(self) -> State:
         """That of the submission: of its worst run, and no better than its findings allow."""
-        if is_refused([*self.checks]) or not self.runs:
+        if is_refused(self.checks) or not self.runs:
             return "refused"
-        waits = any(check.grade == "person" for check in self.checks)
-        return "person" if waits else max((run.state for run in self.runs), key=STATES.index)
+        if "person" in {check.grade for check in self.checks}:
+            return "person"
+        return max((run.state for run in self.runs), key=STATES.index)
 
     @property
     def accepted(self) -> bool:
@@ -83,11 +97,11 @@ class Verification:
     @property
     def mark(self) -> Mark:
         """What the board says of its rows."""
-        if self.state == "refused" or not (
-            self.reproduced or all(run.rescored for run in self.runs)
-        ):
+        if self.state == "refused":
             return "claimed"
-        return "reproduced" if self.reproduced else "re-scored"
+        if self.reproduced:
+            return "reproduced"
+        return "re-scored" if all(run.rescored for run in self.runs) else "claimed"
 
     def count(self, state: State) -> int:
         """How many runs are in this state."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
 from biobench.store.records import is_key
-from biobench.submission.checks import Check, error
+from biobench.submission.checks import Problem
 
 MOST_RANKED = 20
 """Labels of a ranking that a run stores; those below them count nothing."""
@@ -17,23 +18,21 @@ ROUNDING = 2e-6
 
 
 def check_predictions(
-    record: RunRecord, file: str, gold: Sequence[Document], predictions: Sequence[Prediction]
-) -> list[Check]:
+    record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> list[Problem]:
     """P01 codes: what no run of ours stores, whatever the model.
 
     gold: the documents as the file holds them, before anything of them is replaced.
     """
-    problems = []
+    found = []
     if any(document.split != "test" for document in gold):
-        problems.append("documents of another split than test")
+        found.append("documents of another split than test")
     if record.redacted:
-        problems += _disclosures(gold)
+        found += _disclosures(gold)
     for prediction in predictions:
         # a prediction's later problems may follow from its first
-        problem = next(_problems(record, prediction), None)
-        if problem is not None:
-            problems.append(problem)
-    return [error("P01", file, f"holds {problem}") for problem in dict.fromkeys(problems)]
+        found += islice(_problems(record, prediction), 1)
+    return [Problem("P01", f"holds {what}") for what in dict.fromkeys(found)]
 
 
 def _disclosures(gold: Sequence[Document]) -> Iterator[str]:
@@ -113,6 +112,6 @@ def _choice_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[
     labels: of the task, in the order of the scores, which are as many.
     """
     scores = dict(zip(labels, prediction.label_scores, strict=True))
-    likely = max(scores.values()) - ROUNDING
-    if not (len(prediction.labels) == 1 and scores[prediction.labels[0]] >= likely):
+    chosen = [scores[label] for label in prediction.labels]
+    if len(chosen) != 1 or chosen[0] < max(scores.values()) - ROUNDING:
         yield "labels that do not follow from their scores"

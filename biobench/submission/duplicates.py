@@ -82,10 +82,11 @@ def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> lis
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before."""
     checks = []
     for number, run in enumerate(runs):
-        findings = (_copied(run, original) for original in (*runs[:number], *earlier))
-        found = next(filter(None, findings), None)
-        if found is not None:
-            checks.append(found)
+        for original in (*runs[:number], *earlier):
+            found = _copied(run, original)
+            if found is not None:
+                checks.append(found)
+                break
     return checks
 
 
@@ -111,5 +112,5 @@ def _copied(run: StoredRun, original: StoredRun) -> Check | None:
 
 
 def _have_same_score(brief: Brief, other: Brief) -> bool:
-    scores = [run.scores.get(brief.paper, math.nan) for run in (brief, other)]
-    return math.isclose(*scores, abs_tol=1e-9)
+    score = brief.scores.get(brief.paper, math.nan)
+    return math.isclose(score, other.scores.get(brief.paper, math.nan), abs_tol=1e-9)

@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from biobench.data.locate import DataRoot
 from biobench.submission.checks import Check, RunState, Verification, error, is_refused
 from biobench.submission.layout import check_layout
 from biobench.submission.verify import examine
@@ -29,13 +30,11 @@ MEMORY = 3 * 2**29
 """Bytes of address space, beyond what the process has before it opens anything."""
 
 
-def verify(
-    folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None
-) -> Verification:
+def verify(folder: Path, data_dir: DataRoot = None, against: Path | None = None) -> Verification:
     """`examine` under limits; whatever the submission holds, this gives findings and no error of a
     library.
     """
-    if is_refused(check_layout(Path(folder))):
+    if is_refused(check_layout(folder)):
         return examine(folder)  # nothing is opened
     words = [str(folder), str(data_dir or ""), str(against or ""), str(SECONDS), str(MEMORY)]
     # The submission's folder may be the current one, and must not bring modules of its own: -P, and
@@ -79,7 +78,8 @@ def _main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
         limit = math.ceil(time.process_time()) + int(seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
-    v = examine(folder, data_dir or None, against or None)
+    results = Path(against) if against else None
+    v = examine(Path(folder), data_dir or None, results)
     print(json.dumps([v.folder, v.model, v.checks, v.runs, v.reproduced]), flush=True)
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from biobench.core.files import file_hash, kind_of
+from biobench.core.files import kind_of
 from biobench.errors import StoreError
 from biobench.store.records import is_key, is_task_id, read_record
 from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Check, error
 from biobench.submission.names import is_plain_name
-from biobench.submission.pack import VERSION, Manifest, packed_files
+from biobench.submission.pack import VERSION, Manifest, packed_file, packed_files
 
 MOST_FILES = 5_000
 """Files and folders in all."""
@@ -32,31 +33,38 @@ def check_layout(folder: Path) -> list[Check]:
         number += len(folders) + len(files)
         if number > MOST_FILES:
             return [*checks, error("L04", ".", f"holds more than {MOST_FILES} files and folders")]
-        for path in (Path(root) / name for name in [*folders, *files]):
-            relative, status = path.relative_to(folder).as_posix(), path.lstat()
-            kind, limit = kind_of(status.st_mode), allowed_bytes(relative)
+        for name in (*folders, *files):
+            path = Path(root, name)
+            status = path.lstat()
+            kind = kind_of(status.st_mode)
             if kind == "folder":
                 continue
             size += status.st_size
-            if kind != "file":
-                checks.append(error("L01", relative, f"is a {kind}, not a file"))
-            elif limit is None:
-                checks.append(error("L02", relative, "does not belong here"))
-            elif status.st_size > limit:
-                checks.append(
-                    error("L03", relative, f"has {status.st_size} bytes, at most {limit} are taken")
-                )
+            checks += _file_checks(path.relative_to(folder).as_posix(), kind, status.st_size)
     if size > TOTAL_BYTES:
         checks.append(error("L03", ".", f"has {size} bytes, at most {TOTAL_BYTES} are taken"))
     return checks
 
 
+def _file_checks(relative: str, kind: str, size: int) -> Iterator[Check]:
+    """What is wrong with one file of this kind and these bytes."""
+    limit = allowed_bytes(relative)
+    if kind != "file":
+        yield error("L01", relative, f"is a {kind}, not a file")
+    elif limit is None:
+        yield error("L02", relative, "does not belong here")
+    elif size > limit:
+        yield error("L03", relative, f"has {size} bytes, at most {limit} are taken")
+
+
 def allowed_bytes(relative: str) -> int | None:
     """Most bytes of the file at this relative path; None where no submission has one there."""
+    if relative == MANIFEST:
+        return JSON_BYTES
     match = re.fullmatch(r"runs/([^/]{1,100})/([^/.]+)\.(json|parquet)", relative)
-    if relative != MANIFEST and (match is None or not is_task_id(match[1]) or not is_key(match[2])):
+    if match is None or not is_task_id(match[1]) or not is_key(match[2]):
         return None
-    return JSON_BYTES if match is None or match[3] == "json" else PREDICTIONS_BYTES
+    return {"json": JSON_BYTES, "parquet": PREDICTIONS_BYTES}[match[3]]
 
 
 def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
@@ -75,18 +83,15 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
             "or holds other signs than Latin letters, digits, '._+/()=-' and single blanks"
         )
         checks.append(error("M06", MANIFEST, message))
-    listed = {f.path: f for f in manifest.files}
+    listed = {file.path: file for file in manifest.files}
     if len(listed) < len(manifest.files):
         checks.append(error("M02", MANIFEST, "lists a file twice"))
-    there = {p.relative_to(folder).as_posix(): p for p in packed_files(folder)}
-    for path in sorted(listed.keys() | there.keys()):
-        if path not in there:
-            checks.append(error("M02", path, "is listed but not there"))
-        elif path not in listed:
-            checks.append(error("M03", path, "is not in the manifest"))
-        elif (
-            file_hash(there[path]) != listed[path].sha256
-            or there[path].stat().st_size != listed[path].size
-        ):
-            checks.append(error("M04", path, "is not the file that the manifest describes"))
+    there = {path.relative_to(folder).as_posix(): path for path in packed_files(folder)}
+    for name in sorted(listed.keys() | there.keys()):
+        if name not in there:
+            checks.append(error("M02", name, "is listed but not there"))
+        elif name not in listed:
+            checks.append(error("M03", name, "is not in the manifest"))
+        elif packed_file(there[name], name) != listed[name]:
+            checks.append(error("M04", name, "is not the file that the manifest describes"))
     return manifest, checks

@@ -56,7 +56,7 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
             of_task = [run for run in rivals if run.task == task]
             same_conditions = [run for run in of_task if (run.spec, run.track) == (spec, track)]
             rival_runs = _by_model(same_conditions or of_task)
-        led = _led(task, runs, rival_runs)
+        led = _led(runs, rival_runs)
         if led:
             leads.append(Leading(task, spec, track, led))
     return leads
@@ -64,8 +64,10 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
 
 def _rivals(records: Sequence[RunRecord], earlier: Iterable[Brief]) -> list[Brief]:
     """The earlier runs of other models on the same data."""
-    own_models = {(record.model.id, record.model.hash) for record in records}
-    tested = {(record.task.id, record.task.data_hash) for record in records}
+    own_models, tested = set(), set()
+    for record in records:
+        own_models.add((record.model.id, record.model.hash))
+        tested.add((record.task.id, record.task.data_hash))
     rivals = []
     for run in earlier:
         comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
@@ -82,29 +84,29 @@ def _by_model(runs: Iterable[Brief]) -> list[list[Brief]]:
     return list(of_model.values())
 
 
-def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
+def _led(runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
     """What these runs would lead on their task, in words; empty where nothing."""
-    of_task = runs[0].task
-    for metric in dict.fromkeys((of_task.paper, of_task.primary, "micro_f1")):
-        mean = _mean(runs, metric)
-        passed = list(_passed(task, runs, rivals, metric)) if mean > -inf else []
-        if passed:
-            number = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds"
-            macro = _mean(runs, "macro_f1")
-            if metric != "macro_f1" and macro > -inf:
-                number += f" (macro_f1 {100 * macro:.2f})"
-            return f"{number} {' and '.join(passed)}"
+    task = runs[0].task
+    macro = _mean(runs, "macro_f1")
+    for metric in dict.fromkeys((task.paper, task.primary, "micro_f1")):
+        passed = list(_passed(runs, rivals, metric))
+        if not passed:
+            continue
+        number = f"mean {metric} {100 * _mean(runs, metric):.2f} of {len(runs)} seeds"
+        if metric != "macro_f1" and macro > -inf:
+            number += f" (macro_f1 {100 * macro:.2f})"
+        return f"{number} {' and '.join(passed)}"
     return ""
 
 
 def _passed(
-    task: str,
-    runs: Sequence[RunRecord],
-    rivals: Sequence[Sequence[Brief]] | None,
-    metric: str,
+    runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None, metric: str
 ) -> Iterator[str]:
-    """What a mean passes, in words."""
-    mean, published = _mean(runs, metric), _published(task, metric)
+    """What a mean passes, in words; nothing where a run lacks the score."""
+    mean = _mean(runs, metric)
+    if mean == -inf:
+        return
+    published = _published(runs[0].task.id, metric)
     if mean > published:
         yield f"lies above the best published ({100 * published:.2f})"
     if rivals is not None:
@@ -125,13 +127,14 @@ def _possible(runs: Sequence[RunRecord], metric: str) -> float:
 
 
 def _mean(runs: Sequence[RunRecord | Brief], metric: str) -> float:
-    return fmean(r.scores.get(metric, -inf) for r in runs)
+    return fmean(run.scores.get(metric, -inf) for run in runs)
 
 
 def _published(task: str, metric: str) -> float:
-    info = shipped().get(task)  # of a task of one's own no paper has a value
-    best = -inf
+    """The best published value; infinite where there is none, as of a task of one's own."""
+    info = shipped().get(task)
+    values = []
     for value in load_published():
-        if info and (value.task, value.comparable) == (info.published_as, metric):
-            best = max(best, value.value)
-    return best if best > -inf else inf
+        if info is not None and (value.task, value.comparable) == (info.published_as, metric):
+            values.append(value.value)
+    return max(values, default=inf)

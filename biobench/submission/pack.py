@@ -54,8 +54,8 @@ class Manifest(Strict):
 
 def submit(
     model: str,
-    results_dir: str | Path = "results",
-    out: str | Path | None = None,
+    results_dir: str | Path,
+    out: Path | None = None,
     *,
     notes: str = "",
 ) -> Path:
@@ -68,7 +68,7 @@ def submit(
     """
     groups = submitted_groups(load(results_dir), model)
     name = line_name(groups[0].model, groups[0].variant)
-    folder = Path(out) if out is not None else Path("submissions") / slug(name)
+    folder = out or Path("submissions") / slug(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     try:
@@ -86,10 +86,14 @@ def submit(
                 Store(aside).copy(source, record)
         files = []
         for path in packed_files(aside):
-            name, size = path.relative_to(aside).as_posix(), path.stat().st_size
-            files.append(SubmittedFile(path=name, size=size, sha256=file_hash(path)))
+            files.append(packed_file(path, path.relative_to(aside).as_posix()))
         write_record(aside / MANIFEST, manifest.model_copy(update={"files": tuple(files)}))
     return folder
+
+
+def packed_file(path: Path, name: str) -> SubmittedFile:
+    """What a manifest says of a file that it calls by this name."""
+    return SubmittedFile(path=name, size=path.stat().st_size, sha256=file_hash(path))
 
 
 def packed_files(folder: Path) -> list[Path]:
@@ -101,20 +105,20 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     """The runs that a name means: of one set of weights, under one set of conditions. Raises
     UsageError.
     """
-    groups = [g for g in results.groups if g.source != "submitted"]
+    groups = [group for group in results.groups if group.source != "submitted"]
     named = groups_named(model, groups)
-    named = [g for g in named if line_name(g.model, g.variant) == model] or named
+    named = [group for group in named if line_name(group.model, group.variant) == model] or named
     if not named:
-        hint = suggest(plain(model), sorted({plain(g.model) for g in groups}))
+        hint = suggest(plain(model), sorted({plain(group.model) for group in groups}))
         raise UsageError(f"'{plain(model)}' has no full runs here", hint=hint)
-    reasons = [_why_not(group) for group in named]
-    if all(reasons):
+    allowed = [group for group in named if not _why_not(group)]
+    if not allowed:
+        reason = f"{named[0].task} {plain(_why_not(named[0]))}"
         raise UsageError(
-            f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}",
+            f"no run of '{plain(model)}' can be submitted: {reason}",
             hint="submit models that are trained here: run it without --track ready, --limit or "
             "--no-test; --track tuned or frozen, --protocol small and adapters are allowed",
         )
-    allowed = [group for group, reason in zip(named, reasons, strict=True) if not reason]
     lines = sorted({plain(line_name(group.model, group.variant)) for group in allowed})
     if len(lines) > 1:
         hint = "name one: " + ", ".join(f"'{line}'" for line in lines)

@@ -15,17 +15,18 @@ from biobench.report.tasks import NEEDLE, shipped
 from biobench.schema.kind import get_metric, traits_of
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
-from biobench.schema.source import TopLabels
+from biobench.schema.source import Source, TopLabels
 from biobench.schema.task import TaskSpec
 from biobench.score.slices import SLICES
 from biobench.store import Brief, run_key
-from biobench.submission.checks import Check, error
+from biobench.submission.checks import Problem
 from biobench.submission.names import DEVICE, REVISION
 
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
 ADAPTATION = ("training.adapter", "training.top_layers")
 """What may be trained in place of the whole encoder (docs/running.md), at rates of its own."""
+RATES = ("training.learning_rate", "training.head_learning_rate")
 
 
 def why_not_submitted(run: RunRecord | Brief) -> str:
@@ -38,14 +39,15 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
         return "was not fine-tuned here and scored on the test split"
     if run.limit is not None:
         return f"is limited to {run.limit} training documents"
-    overrides = [text for text in run.overrides if run.track != "frozen" or text not in FROZEN]
-    if not overrides or protocol_named_by(overrides) is not None:
+    overrides = list(run.overrides)
+    if run.track == "frozen":
+        overrides = [text for text in overrides if text not in FROZEN]
+    if protocol_named_by(overrides) is not None:
         return ""
     fields = [text.partition("=")[0].strip() for text in overrides]
-    allowed: tuple[str, ...] = ()
-    if any(_is_below(field, ADAPTATION) for field in fields):
-        allowed = (*ADAPTATION, "training.learning_rate", "training.head_learning_rate")
-    refused = [field for field in fields if not _is_below(field, allowed)]
+    refused = [field for field in fields if not _is_below(field, ADAPTATION)]
+    if len(refused) < len(fields):  # adapted, so rates of its own are allowed
+        refused = [field for field in refused if not _is_below(field, RATES)]
     if not refused:
         return ""
     return (
@@ -59,35 +61,33 @@ def _is_below(field: str, parents: tuple[str, ...]) -> bool:
     return any(f"{field}.".startswith(f"{parent}.") for parent in parents)
 
 
-def check_record(record: RunRecord, model: str) -> list[Check]:
+def check_record(record: RunRecord, model: str) -> Iterator[Problem]:
     """R and T codes. model: the name in the manifest."""
-    file = f"runs/{record.task.id}/{record.key}.json"
-    checks = []
     for field in dict.fromkeys(_impossible(record)):
-        checks.append(error("R02", file, f"{field}: no run can have this value"))
+        yield Problem("R02", f"{field}: no run can have this value")
     if record.engine_version != ENGINE_VERSION:
         message = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
-        checks.append(error("R03", file, message))
+        yield Problem("R03", message)
     if record.key not in _keys(record):
-        checks.append(error("R05", file, "the key does not follow from what the record says"))
+        yield Problem("R05", "the key does not follow from what the record says")
     name = record.model.id
     if record.model.revision is not None:
         name = f"{name}@{record.model.revision}"
     if model != name:
-        checks.append(error("R06", file, "is of another model than the manifest names"))
-    if record.task.id not in shipped():
-        return [*checks, error("T01", file, f"task {record.task.id} is not shipped")]
+        yield Problem("R06", "is of another model than the manifest names")
     reason = why_not_submitted(record)
     if not reason and record.label_map:
         reason = "maps the labels of another head"
-    if reason:
-        return [*checks, error("R04", file, reason)]
-    return checks + _spec_checks(record, file)
+    if record.task.id not in shipped():
+        yield Problem("T01", f"task {record.task.id} is not shipped")
+    elif reason:
+        yield Problem("R04", reason)
+    else:
+        yield from _spec_problems(record)
 
 
-def _spec_checks(record: RunRecord, file: str) -> list[Check]:
+def _spec_problems(record: RunRecord) -> Iterator[Problem]:
     """T02, T03: the record against the shipped spec with its overrides; C04: a claim."""
-    checks = []
     try:
         task = load_task(record.task.id, record.overrides)
         source = task.source(record.task.source)
@@ -95,17 +95,16 @@ def _spec_checks(record: RunRecord, file: str) -> list[Check]:
     except (SpecError, KeyError):
         same_spec = False
     if not same_spec:
-        checks.append(error("T02", file, "was run on another spec than the shipped one"))
-    elif _says_otherwise(record, task.spec):
+        yield Problem("T02", "was run on another spec than the shipped one")
+    elif _says_otherwise(record, task.spec, source):
         message = "labels, split, protocol, metric, type or language are not those of the spec"
-        checks.append(error("T03", file, message))
+        yield Problem("T03", message)
     if record.contamination is not None:
         message = (
             "what it says of the model's training text is the submitter's word: nothing here "
             "shows it"
         )
-        checks.append(Check("C04", "warning", file, message))
-    return checks
+        yield Problem("C04", message, "warning")
 
 
 def _impossible(record: RunRecord) -> Iterator[str]:
@@ -133,10 +132,11 @@ def _impossible_costs(record: RunRecord) -> Iterator[str]:
     cost = record.cost
     if cost.peak_memory_bytes < 2 * record.model.parameters:
         yield "cost.peak_memory_bytes"
-    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of
-    # these runs
-    alone = record.track != "frozen" and record.task.type != NEEDLE
-    counted = cost.train_seconds + cost.evaluation_seconds if alone else 0.0
+    counted = cost.train_seconds + cost.evaluation_seconds
+    if record.track == "frozen" or record.task.type == NEEDLE:
+        # a frozen encoder's states are computed once for several seeds; their seconds stand in each
+        # of these runs
+        counted = 0.0
     if not cost.seconds or counted > 1.1 * cost.seconds + 1e-3:
         yield "cost.seconds"
 
@@ -144,13 +144,15 @@ def _impossible_costs(record: RunRecord) -> Iterator[str]:
 def _impossible_scores(record: RunRecord) -> Iterator[str]:
     if not _are_possible(record.scores):
         yield "scores"
-    for name, part in record.slices.items():
-        if name not in SLICES or not _are_possible(part.scores):
+    for part in record.slices.values():
+        if not _are_possible(part.scores):
             yield "slices"
+    if not record.slices.keys() <= set(SLICES):
+        yield "slices"
     windows = record.windows
-    if windows.truncated_documents > record.task.test_documents:
-        yield "windows"
-    if not all(0 <= value <= 1 for value in windows.ceiling.values()):
+    ceiling = [0.0, *windows.ceiling.values()]
+    is_cut = windows.truncated_documents <= record.task.test_documents
+    if not (is_cut and 0 <= min(ceiling) <= max(ceiling) <= 1):
         yield "windows"
 
 
@@ -178,8 +180,9 @@ def _keys(record: RunRecord) -> set[str]:
         protocol["fold"] = record.resampling.fold
     if record.model.changes:
         protocol["checkpoint"] = list(record.model.changes)
-    return {
-        run_key(
+    keys = set()
+    for precision in (record.training.precision, "bf16", "fp32"):
+        key = run_key(
             model_hash=record.model.hash,
             task_hash=record.task.hash,
             data_hash=record.task.data_hash,
@@ -190,21 +193,18 @@ def _keys(record: RunRecord) -> set[str]:
             protocol=protocol or None,
             engine_version=record.engine_version,
         )
-        for precision in {record.training.precision, "bf16", "fp32"}
-    }
+        keys.add(key)
+    return keys
 
 
-def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
+def _says_otherwise(record: RunRecord, spec: TaskSpec, source: Source) -> bool:
     """Whether the record's fields are not those of the spec."""
     task, metric = record.task, spec.metric
-    rule = spec.resampled(next(s for s in spec.all_sources if s.id == task.source))
+    rule, fold = spec.resampled(source), record.resampling
     split = None if rule is None else (rule.fold_files, rule.seed)
-    claimed_split = None
-    if record.resampling is not None:
-        fold, folds = record.resampling.fold, record.resampling.folds
-        claimed_split = (folds, record.seed - fold)
-        if fold >= folds:
-            return True
+    claimed_split = None if fold is None else (fold.folds, record.seed - fold.fold)
+    if fold is not None and fold.fold >= fold.folds:
+        return True
     claimed = (
         *(task.type, task.language, task.version, task.primary, task.paper),
         *(task.corpus, task.negative_label, record.redacted, claimed_split),
@@ -224,5 +224,6 @@ def fits(labels: tuple[str, ...], spec: TaskSpec) -> bool:
     """
     if isinstance(spec.labels, list):
         return list(labels) == spec.labels
-    number = spec.labels.top_k if isinstance(spec.labels, TopLabels) else spec.labels.collected
-    return list(labels) == sorted(set(labels)) and len(labels) == number
+    rule = spec.labels
+    number = rule.top_k if isinstance(rule, TopLabels) else rule.collected
+    return len(labels) == number and list(labels) == sorted(set(labels))

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from biobench.core.files import temporary_folder, writing
 from biobench.core.hub import client_errors, explain, patiently
+from biobench.data.locate import DataRoot
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.results import SUBMITTED
@@ -40,12 +42,14 @@ HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
+Outcome = Literal["new", "updated", "unchanged", "refused", "kept"]
+
 
 class PulledSubmission(NamedTuple):
     """One submission of a repository. kept: what is here was left alone, for the reason given."""
 
     name: str
-    outcome: Literal["new", "updated", "unchanged", "refused", "kept"]
+    outcome: Outcome
     reason: str = ""
 
 
@@ -60,7 +64,7 @@ class SentSubmission(NamedTuple):
 
 
 def pull(
-    address: str, results_dir: str | Path, data_dir: str | Path | None = None
+    address: str, results_dir: str | Path, data_dir: DataRoot = None
 ) -> tuple[str, list[PulledSubmission]]:
     """(commit, what became of each submission).
 
@@ -78,18 +82,18 @@ def pull(
         pulled = list(refused)
         for source in sorted(root.glob(f"{SUBMITTED}/*")):
             if source.is_dir():
-                target = Path(results_dir) / SUBMITTED
-                pulled.append(_take(source, root, target, data_dir, address))
+                target = Path(results_dir, SUBMITTED)
+                taken = _take(source, root, target, data_dir, address)
+                pulled.append(PulledSubmission(plain(source.name), *taken))
         return commit, sorted(pulled)
 
 
-def push(address: str, folder: str | Path) -> SentSubmission:
+def push(address: str, folder: Path) -> SentSubmission:
     """A branch (on the hub: a pull request) of the repository that adds this packed submission.
 
     Raises UsageError for a folder that is refused, and StoreError where the repository cannot be
     read or written.
     """
-    folder = Path(folder)
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -179,51 +183,47 @@ def _stopped(verification: Verification) -> str | None:
 
 
 def _take(
-    source: Path, root: Path, target: Path, data_dir: str | Path | None, address: str
-) -> PulledSubmission:
+    source: Path, root: Path, target: Path, data_dir: DataRoot, address: str
+) -> tuple[Outcome, str]:
     """Check one submission and put it in its place, over an earlier one of the same model that
-    nobody changed here.
+    nobody changed here. Gives what became of it, and why.
 
     Its mark is what the check here finds. A statement of the repository is kept as its word.
     """
-    name, folder = source.name, target / source.name
-    if not _NAME.fullmatch(name):
-        return PulledSubmission(plain(name), "refused", "its name is no folder's name")
+    folder = target / source.name
+    if not _NAME.fullmatch(source.name):
+        return "refused", "its name is no folder's name"
     exists = folder.exists() or folder.is_symlink()
     ours, theirs = _whole(folder), _whole(source)
     if exists and theirs is not None and not _continues(ours, theirs):
-        reason = "it is another submission, or was changed here since; delete it to pull it again"
-        return PulledSubmission(name, "kept", reason)
+        return (
+            "kept",
+            "it is another submission, or was changed here since; delete it to pull it again",
+        )
     try:
         their_statement = statement_on(source, root)
         our_statement = statement_on(folder, target.parent) if exists else None
     except StoreError as error:
-        return PulledSubmission(name, "refused", f"the statement on it {error.what}")
-    if _is_denied(their_statement):
-        reason = "a run that the repository's maintainer drew does not agree"
-        return PulledSubmission(name, "refused", reason)
+        return "refused", f"the statement on it {error.what}"
+    if their_statement is not None and not their_statement.agrees:
+        return "refused", "a run that the repository's maintainer drew does not agree"
     foreign = _foreign(their_statement, address)
     if ours is not None and ours == theirs:
         _note_their_word(folder, our_statement, foreign)
-        return PulledSubmission(name, "unchanged", mark_of(folder))
+        return "unchanged", mark_of(folder)
     verification = verify(source, data_dir, target.parent)
     stopped = _stopped(verification)
     if stopped is not None:
-        return PulledSubmission(name, "refused", stopped)
+        return "refused", stopped
     _put(source, folder)
     statement = make_statement(folder, verification.mark, foreign=foreign)
     save_statement(folder, target.parent, statement)
-    return PulledSubmission(name, "updated" if exists else "new", mark_of(folder))
+    return "updated" if exists else "new", mark_of(folder)
 
 
 def _continues(ours: Manifest | None, theirs: Manifest) -> bool:
     """Whether a submission that is here whole is of the same model, so that theirs replaces it."""
     return ours is not None and ours.model == theirs.model
-
-
-def _is_denied(statement: Statement | None) -> bool:
-    """Whether a drawn run contradicts the submission."""
-    return statement is not None and not all(draw.agrees for draw in statement.draws)
 
 
 def _note_their_word(folder: Path, statement: Statement | None, foreign: Foreign | None) -> None:
@@ -264,21 +264,17 @@ def _check_out(root: Path) -> list[PulledSubmission]:
     they are written. Gives the submissions that are left out. Raises StoreError for a repository
     beyond the bounds.
     """
-    by_name: dict[str, list[ListedFile]] = {}
+    by_name: dict[str, list[ListedFile]] = defaultdict(list)
     wanted: list[str] = []
     for file in listed_files(root, SUBMITTED, FOLDER):
-        top, name, *_ = Path(file.path).parts
-        if top == SUBMITTED:
-            by_name.setdefault(name, []).append(file)
-        elif file.size <= JSON_BYTES and Path(file.path).parent == Path(FOLDER):
+        path = Path(file.path)
+        if path.parts[0] == SUBMITTED:
+            by_name[path.parts[1]].append(file)
+        elif file.size <= JSON_BYTES and path.parent == Path(FOLDER):
             wanted.append(file.path)
     refused = []
     for name, files in by_name.items():
-        reason = ""
-        if not _NAME.fullmatch(name):
-            reason = "its name is no folder's name"
-        elif len(files) > MOST_FILES or sum(file.size for file in files) > TOTAL_BYTES:
-            reason = f"it holds more than {MOST_FILES} files or {TOTAL_BYTES} bytes"
+        reason = _out_of_bounds(name, files)
         if reason:
             refused.append(PulledSubmission(plain(name), "refused", reason))
         else:
@@ -288,6 +284,15 @@ def _check_out(root: Path) -> list[PulledSubmission]:
         words += ["--pathspec-from-file=-", "--pathspec-file-nul"]
         run_git(words, root, "\0".join(wanted))
     return refused
+
+
+def _out_of_bounds(name: str, files: Sequence[ListedFile]) -> str:
+    """Why a submission of a commit is not even written; empty where it is."""
+    if not _NAME.fullmatch(name):
+        return "its name is no folder's name"
+    if len(files) > MOST_FILES or sum(file.size for file in files) > TOTAL_BYTES:
+        return f"it holds more than {MOST_FILES} files or {TOTAL_BYTES} bytes"
+    return ""
 
 
 def _fetch(address: str, folder: Path) -> str:

@@ -5,12 +5,13 @@ would lead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_folds, subset
+from biobench.data.locate import DataRoot
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain, words
 from biobench.report.tasks import NEEDLE, shipped
@@ -24,7 +25,15 @@ from biobench.score.slices import slice_scores
 from biobench.store import Brief, Store
 from biobench.store.statements import Draw, Statement, statement_on
 from biobench.store.tables import under_aliases
-from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
+from biobench.submission.checks import (
+    Check,
+    Problem,
+    RunState,
+    State,
+    Verification,
+    error,
+    is_refused,
+)
 from biobench.submission.content import check_predictions
 from biobench.submission.duplicates import StoredRun, check_copies, earlier_runs
 from biobench.submission.layout import check_layout, check_manifest
@@ -32,9 +41,7 @@ from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
 
 
-def examine(
-    folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None
-) -> Verification:
+def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None) -> Verification:
     """Check one submission against the shipped tasks, the data in `data_dir` and the results in
     `against`.
 
@@ -45,11 +52,9 @@ def examine(
     `statements/` say what a maintainer reproduced. `guard.verify` calls this in a process of its
     own, with limits.
     """
-    folder = Path(folder)
     checks, manifest = check_layout(folder), None
-    if not is_refused(checks):
-        manifest, of_manifest = check_manifest(folder)
-        checks += of_manifest
+    if not checks:
+        manifest, checks = check_manifest(folder)
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
     store = Store(folder)
@@ -60,25 +65,25 @@ def examine(
     sound = _sound(records, checks)
     rescored, of_predictions = score_again(store, sound, data_dir)
     checks += of_predictions
-    earlier, statement = None, None
+    earlier: list[StoredRun] | None = None
+    draws: tuple[Draw, ...] = ()
+    is_proved = False
     if against is not None:
-        earlier = earlier_runs(Path(against), folder, {record.task.id for record in records})
-        statement, of_statement = _stated(folder, Path(against))
+        earlier = earlier_runs(against, folder, {record.task.id for record in records})
+        statement, of_statement = _stated(folder, against)
         checks += of_statement
-    runs = [StoredRun(Brief.of(record), store) for record in sound]
-    checks += check_copies(runs, earlier or [])
-    draws = () if statement is None else statement.draws
+        if statement is not None:
+            draws, is_proved = statement.draws, statement.proved
+    checks += check_copies([StoredRun(Brief.of(record), store) for record in sound], earlier or [])
     checks += _denied(draws)
     leads = _unproved_leads(records, earlier, draws)
-    checks += leads
-    checks += _together(records)
-    states = [_state_of(record, checks, rescored=record.key in rescored) for record in records]
+    checks += [*leads, *_together(records)]
     return Verification(
         folder=str(folder),
         model=plain(manifest.model),
         checks=tuple(dict.fromkeys(map(_printable, checks))),
-        runs=tuple(states),
-        reproduced=statement is not None and statement.proved and not leads,
+        runs=tuple(_state_of(record, checks, record.key in rescored) for record in records),
+        reproduced=is_proved and not leads,
     )
 
 
@@ -92,11 +97,12 @@ def _stated(folder: Path, results: Path) -> tuple[Statement | None, list[Check]]
     """What a maintainer here stated of the submission; W03 where that cannot be read."""
     try:
         statement = statement_on(folder, results)
-    except StoreError as problem:
-        return None, [Check("W03", "warning", "statements", problem.what)]
-    # what another repository says of its own draws proves nothing here
-    is_foreign = statement is not None and statement.foreign is not None
-    return None if is_foreign else statement, []
+    except StoreError as damage:
+        return None, [Check("W03", "warning", "statements", damage.what)]
+    if statement is not None and statement.foreign is not None:
+        # what another repository says of its own draws proves nothing here
+        return None, []
+    return statement, []
 
 
 def _file_of(record: RunRecord, kind: str = "json") -> str:
@@ -109,24 +115,19 @@ def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]
 
     model: its name in the manifest.
     """
-    records: list[RunRecord] = []
-    checks: list[Check] = []
-    for path in sorted(store.root.glob("runs/*/*.json")):
-        try:
-            record = store.get(path.parent.name, path.stem)
-        except StoreError as problem:
-            file = path.relative_to(store.root).as_posix()
-            checks.append(error("R01", file, problem.what))
-            continue
-        if record is not None:
-            checks += check_record(record, model)
-            records.append(record)
-    records.sort(key=lambda record: (record.task.id, record.model.id, record.seed, record.key))
-    return records, checks
+    records, unusable = store.scan()
+    checks = []
+    for damaged in unusable:
+        file = Path(damaged.file).relative_to(store.root).as_posix()
+        checks.append(error("R01", file, damaged.what))
+    for record in records:
+        for problem in check_record(record, model):
+            checks.append(problem.at(_file_of(record)))
+    return records, sorted(checks, key=lambda check: check.where)
 
 
 def score_again(
-    store: Store, records: Sequence[RunRecord], data_dir: str | Path | None
+    store: Store, records: Sequence[RunRecord], data_dir: DataRoot
 ) -> tuple[set[str], list[Check]]:
     """Every sound run scored on the data where it is at hand, else on the gold in its own file.
 
@@ -137,11 +138,12 @@ def score_again(
     for task, runs in groupby(records, key=lambda record: record.task.id):
         folds, missing = _folds(task, data_dir)
         for record in runs:
-            fold = 0 if record.resampling is None else record.resampling.fold
-            data = folds[fold] if folds else None
-            if data is not None and data.source != record.task.source:
-                missing = f"it is of source {data.source}, the runs are of {record.task.source}"
-                data = None
+            data = None
+            if folds:
+                data = folds[0 if record.resampling is None else record.resampling.fold]
+                if data.source != record.task.source:
+                    missing = f"it is of source {data.source}, the runs are of {record.task.source}"
+                    data = None
             problems = check_run(store, record, data)
             checks += problems
             if data is not None and not problems:
@@ -152,7 +154,7 @@ def score_again(
     return rescored, checks
 
 
-def _folds(task: str, data_dir: str | Path | None) -> tuple[list[TaskData], str]:
+def _folds(task: str, data_dir: DataRoot) -> tuple[list[TaskData], str]:
     """The task's data, one a fold, and why there is none."""
     try:
         return load_folds(load_task(task), data_dir), ""
@@ -176,19 +178,19 @@ def _unproved_leads(
     records: Sequence[RunRecord], earlier: Sequence[StoredRun] | None, draws: Sequence[Draw]
 ) -> list[Check]:
     """W01: what would lead without an agreeing draw of a maintainer."""
-    proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
     briefs = None if earlier is None else [run.brief for run in earlier]
-    waiting = []
-    for lead in leading(records, briefs):
-        if lead[:3] not in proved:
-            message = f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw`"
-            waiting.append(
-                Check("W01", "person", f"runs/{lead.task}", f"{message} by a maintainer")
-            )
-    return waiting
+    waiting = {lead[:3]: lead.what for lead in leading(records, briefs)}
+    for draw in draws:
+        if draw.agrees:
+            waiting.pop((draw.task, draw.task_hash, draw.track), None)
+    checks = []
+    for (task, *_), what in waiting.items():
+        message = f"{what}: waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
+        checks.append(Check("W01", "person", f"runs/{task}", message))
+    return checks
 
 
-def _state_of(record: RunRecord, checks: Sequence[Check], *, rescored: bool) -> RunState:
+def _state_of(record: RunRecord, checks: Sequence[Check], rescored: bool) -> RunState:
     """How far a run is proved, by the findings on its task and on its files."""
     task, key = record.task.id, record.key
     files = (f"runs/{task}", _file_of(record), _file_of(record, "parquet"))
@@ -214,11 +216,12 @@ def check_run(store: Store, record: RunRecord, data: TaskData | None) -> list[Ch
     data: of the run's task and source; None where it is not available, so that the file's own gold
     counts.
     """
-    file = _file_of(record, "parquet")
     try:
-        return list(islice(_problems(store, record, file, data), 1))
-    except (StoreError, ScoreError) as problem:
-        return [error("R07", file, problem.what)]
+        # each check relies on those before it
+        problem = next(_problems(store, record, data), None)
+    except (StoreError, ScoreError) as damage:
+        problem = Problem("R07", damage.what)
+    return [] if problem is None else [problem.at(_file_of(record, "parquet"))]
 
 
 def within_window(documents: Sequence[Document], window: int) -> list[Document]:
@@ -231,67 +234,69 @@ def within_window(documents: Sequence[Document], window: int) -> list[Document]:
     return within
 
 
-def _problems(store: Store, record: RunRecord, file: str, data: TaskData | None) -> Iterator[Check]:
-    """Only the first is asked for: each check relies on those before it."""
+def _problems(store: Store, record: RunRecord, data: TaskData | None) -> Iterator[Problem]:
+    """What is wrong with a run's predictions, the most basic first."""
     if data is not None:
-        yield from _data_problems(record, file, data)
+        yield from _data_problems(record, data)
     stored, predictions = store.stored_predictions(record)
-    yield from check_predictions(record, file, stored, predictions)
-    yield from _number_problems(record, file, stored, len(predictions))
+    yield from check_predictions(record, stored, predictions)
+    yield from _number_problems(record, stored, len(predictions))
     gold = stored
     if data is not None:
         gold = within_window(data.test, record.windows.max_length)
         if record.redacted:
             gold = under_aliases(gold)
-        yield from _gold_problems(record, file, stored, gold, predictions)
+        yield from _gold_problems(record, stored, gold, predictions)
     if record.redacted and data is None:
         return  # its gold is nowhere to be had
-    yield from _score_problems(record, file, gold, predictions)
-    yield from _slice_problems(record, file, data, gold, predictions)
+    yield from _score_problems(record, gold, predictions)
+    if record.slices:
+        yield from _slice_problems(record, data, gold, predictions)
 
 
-def _data_problems(record: RunRecord, file: str, data: TaskData) -> Iterator[Check]:
+def _data_problems(record: RunRecord, data: TaskData) -> Iterator[Problem]:
     """What the record says of its data that is not so."""
     task, folds = record.task, record.resampling
     if data.hash != task.data_hash:
-        yield error("D02", file, "was made on other data than the data here")
+        yield Problem("D02", "was made on other data than the data here")
     here = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
     claimed = (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold)
     other_fold = folds is not None and len(data.train) != folds.train_documents
     if here != claimed or other_fold:
         message = "labels, numbers of documents or lost mentions are not those of the data"
-        yield error("D01", file, message)
+        yield Problem("D01", message)
 
 
 def _number_problems(
-    record: RunRecord, file: str, stored: Sequence[Document], predictions: int
-) -> Iterator[Check]:
+    record: RunRecord, stored: Sequence[Document], predictions: int
+) -> Iterator[Problem]:
     """Documents that are missing or twice. predictions: their number."""
-    if len({document.id for document in stored}) < len(stored):
-        yield error("S02", file, "a document is there twice")
+    number = len(stored)
+    if len({document.id for document in stored}) < number:
+        yield Problem("S02", "a document is there twice")
     # a needle run scores the lengths that its window holds, and no others
-    if len(stored) != record.task.test_documents and record.task.type != NEEDLE:
-        yield error("D01", file, "the number of documents is not that of its gold")
-    if predictions != len(stored):
-        yield error("S02", file, f"{len(stored) - predictions} documents lack a prediction")
+    if number != record.task.test_documents and record.task.type != NEEDLE:
+        yield Problem("D01", "the number of documents is not that of its gold")
+    if predictions != number:
+        yield Problem("S02", f"{number - predictions} documents lack a prediction")
 
 
 def _gold_problems(
     record: RunRecord,
-    file: str,
     stored: Sequence[Document],
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
-) -> Iterator[Check]:
+) -> Iterator[Problem]:
     """What the file holds otherwise than the data. gold: of the data."""
     lengths = {document.id: len(document.text) for document in gold}
     same_documents = lengths.keys() == {document.id for document in stored}
     same_gold = record.redacted or _truths(stored) == _truths(gold)
     if not (same_documents and same_gold):
-        yield error("D01", file, "its documents or their gold are not those of the data")
+        yield Problem("D01", "its documents or their gold are not those of the data")
     for prediction in predictions:
-        if any(span.end > lengths[prediction.document] for span in prediction.spans):
-            yield error("P01", file, "holds spans that end beyond the text")
+        last = max((span.end for span in prediction.spans), default=0)
+        if last > lengths[prediction.document]:
+            yield Problem("P01", "holds spans that end beyond the text")
 
 
 def _truths(documents: Sequence[Document]) -> set[Any]:
@@ -299,17 +304,14 @@ def _truths(documents: Sequence[Document]) -> set[Any]:
 
 
 def _score_problems(
-    record: RunRecord,
-    file: str,
-    gold: Sequence[Document],
-    predictions: Sequence[Prediction],
-) -> Iterator[Check]:
+    record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> Iterator[Problem]:
     """Scores and labels that the predictions do not give."""
     labels: set[str] = set()
     for document in gold:
         labels.update(document.labels, (span.label for span in document.spans))
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
-        yield error("D01", file, "the labels with gold are not those of its gold")
+        yield Problem("D01", "the labels with gold are not those of its gold")
     recomputed = scored(record, gold, predictions)
     # A record of an earlier version lacks the scores that came later, and one of a machine without
     # seqeval its figures. What runs are ranked by may not be missing.
@@ -318,67 +320,64 @@ def _score_problems(
         expected.update(metric.name for metric in F1_AVERAGES)
     comparable = {name: recomputed.scores[name] for name in expected & recomputed.scores.keys()}
     if names := differing(record.scores, comparable):
-        yield error("S01", file, f"the predictions do not give the claimed {', '.join(names[:5])}")
+        yield Problem("S01", f"the predictions do not give the claimed {', '.join(names[:5])}")
     for label in record.per_label.keys() | recomputed.per_label.keys():
-        claimed, computed = record.per_label.get(label), recomputed.per_label.get(label)
-        if claimed is None or computed is None or differing(claimed, computed):
-            yield error("S03", file, "the predictions do not give the numbers of its labels")
+        claimed = record.per_label.get(label, {})
+        if differing(claimed, recomputed.per_label.get(label, {})):
+            yield Problem("S03", "the predictions do not give the numbers of its labels")
 
 
 def _slice_problems(
     record: RunRecord,
-    file: str,
     data: TaskData | None,
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
-) -> Iterator[Check]:
+) -> Iterator[Problem]:
     """Scores on slices that the predictions do not give, or that nothing here can show.
 
-    gold: with texts where `data` is at hand, under the names that the predictions use. Records may
-    have no slices.
+    gold: with texts where `data` is at hand, under the names that the predictions use.
     """
-    if not record.slices:
-        return
     if data is None:
         message = "its scores on slices are the submitter's word: only the corpus shows them"
-        yield Check("S04", "warning", file, message)
+        yield Problem("S04", message, "warning")
         return
     recipe = load_task(record.task.id, record.overrides).spec.training
     trained_on = subset(data.train, recipe.train_fraction, recipe.train_documents)
     computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
     for name, claimed in record.slices.items():
         recomputed = computed.get(name)
-        is_same = recomputed is not None and recomputed.gold == claimed.gold
-        if recomputed is None or not is_same or differing(claimed.scores, recomputed.scores):
-            yield error("S04", file, f"the predictions do not give the scores on {name[:40]}")
+        has_gold = recomputed is not None and recomputed.gold == claimed.gold
+        if not has_gold or differing(claimed.scores, computed[name].scores):
+            yield Problem("S04", f"the predictions do not give the scores on {name[:40]}")
 
 
 def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     """R09: runs of several checkpoints under one name. C codes: seeds that are there twice,
     missing, or replaced.
     """
-    if len({r.model.hash for r in records}) > 1:
+    if len({record.model.hash for record in records}) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
-        file = f"runs/{task}"
+        folder = f"runs/{task}"
         present = {run.seed for run in runs}
         if len(present) < len(runs):
-            yield error("C03", file, "a seed is there twice")
+            yield error("C03", folder, "a seed is there twice")
         needed = _needed_seeds(task, runs[0])
-        missing, extra = sorted(needed - present), sorted(present - needed)
-        if missing:
-            seeds = ", ".join(map(str, missing))
-            yield Check("C02", "warning", file, f"seeds {seeds} of the protocol are missing")
-        if missing and extra:
-            seeds = ", ".join(map(str, extra[:10]))
+        if not needed - present:
+            continue
+        seeds = ", ".join(map(str, sorted(needed - present)))
+        yield Check("C02", "warning", folder, f"seeds {seeds} of the protocol are missing")
+        if present - needed:
+            seeds = ", ".join(map(str, sorted(present - needed)[:10]))
             message = f"seeds {seeds} replace them: they may have been chosen"
-            yield Check("C05", "person", file, message)
+            yield Check("C05", "person", folder, message)
 
 
 def _needed_seeds(task: str, run: RunRecord) -> set[int]:
     """The seeds of the protocol: those of the spec, or one a split."""
-    if run.resampling is not None:
-        first_seed = run.seed - run.resampling.fold
-        return {first_seed + number for number in range(run.resampling.folds)}
+    splits = run.resampling
+    if splits is not None:
+        first_seed = run.seed - splits.fold
+        return {*range(first_seed, first_seed + splits.folds)}
     info = shipped().get(task)
     return set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}

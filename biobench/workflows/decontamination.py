@@ -51,10 +51,10 @@ def guard(
     for name, data in excluded.items():
         say(f"guarded: the corpus excludes {_excluded_documents(data)} documents of {name}")
     missing = [name for name in ids if name not in excluded]
-    reason = "--no-exclude-tasks"
-    if exclude_tasks:
-        reason = "their documents are not available (--data-dir DIR)"
     if missing:
+        reason = "--no-exclude-tasks"
+        if exclude_tasks:
+            reason = "their documents are not available (--data-dir DIR)"
         noun = "task" if len(missing) == 1 else "tasks"
         say(f"{len(missing)} {noun} NOT guarded, {reason}: {', '.join(missing)}")
     return excluded, missing

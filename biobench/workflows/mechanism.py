@@ -165,7 +165,7 @@ def shared(
     for none.
     """
     tables = list(scores.values())
-    tasks = tuple(task for task in tables[0] if all(task in table for table in tables))
+    tasks = tuple(sorted(set.intersection(*map(set, tables)), key=[*tables[0]].index))
     if not tasks:
         raise UsageError(
             "the models have no task in common", hint="run all of them on the same tasks first"
@@ -193,34 +193,32 @@ def paired_report(
     tasks, seeds = shared(scores)
     by_seed = {model: _by_seed(of_model, tasks, seeds) for model, of_model in scores.items()}
     gain = (by_seed[reference] - by_seed[twin]).mean(axis=0)
+    role_of = {reference: roles[0], twin: roles[1]}
     rows = []
     for model, values in by_seed.items():
-        role, kept = roles[2], None
-        to_twin = to_reference = None
-        if model == reference:
-            role = roles[0]
-        else:
-            to_reference = difference_over_seeds(values, by_seed[reference])
-        if model == twin:
-            role = roles[1]
-        else:
-            to_twin = difference_over_seeds(values, by_seed[twin])
-        if role == roles[2]:
+        kept = None
+        if model not in role_of:
             above_twin = (values - by_seed[twin]).mean(axis=0)
             kept = paired_ratio(above_twin, gain, estimand=Estimand.THESE_TEST_SETS)
-        rows.append(
-            PairedScores(
-                model=model,
-                role=role,
-                frozen=(frozen or {}).get(model, ""),
-                mean=float(values.mean()),
-                tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
-                to_twin=to_twin,
-                to_reference=to_reference,
-                kept=kept,
-            )
+        row = PairedScores(
+            model=model,
+            role=role_of.get(model, roles[2]),
+            frozen=(frozen or {}).get(model, ""),
+            mean=float(values.mean()),
+            tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
+            to_twin=_difference(by_seed, model, twin),
+            to_reference=_difference(by_seed, model, reference),
+            kept=kept,
         )
+        rows.append(row)
     return PairedReport(tasks, seeds, tuple(rows), roles[0], roles[1])
+
+
+def _difference(by_seed: Mapping[str, FloatArray], model: str, opponent: str) -> MeanTest | None:
+    """A model's scores minus those of another; None for the same one."""
+    if model == opponent:
+        return None
+    return difference_over_seeds(by_seed[model], by_seed[opponent])
 
 
 def _by_seed(

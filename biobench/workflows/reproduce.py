@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -19,10 +19,10 @@ from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
 from biobench.schema.document import Prediction
+from biobench.schema.kind import get_metric
 from biobench.schema.record import ENGINE_VERSION, Provenance, RunRecord
 from biobench.score import counts
-from biobench.stats import Average, Counts, document_interval
-from biobench.stats.counts import check_average
+from biobench.stats import Counts, document_interval
 from biobench.store import Store
 from biobench.store.statements import Draw, Mark, Statement, make_statement
 from biobench.submission.leading import by_conditions
@@ -95,17 +95,16 @@ class Again:
 
         Raises UsageError for a record that names a folder elsewhere as its model.
         """
-        # `models/name` would be an id of the hub where there is no such folder
-        folder = None if self.models is None else self.models.absolute()
-        if folder is not None and (folder / "config.json").is_file():
-            return str(folder)
-        name = record.model.source or record.model.id
+        if self.models is not None and (self.models / "config.json").is_file():
+            return str(self.models.absolute())
+        name, revision = record.model.source or record.model.id, record.model.revision
         if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
             message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
             raise UsageError(message, hint="name the checkpoint's folder with --models")
-        if folder is not None:
-            return str(folder / name)
-        return name if record.model.revision is None else f"{name}@{record.model.revision}"
+        if self.models is not None:
+            # `models/name` would be an id of the hub where there is no such folder
+            return str(self.models.absolute() / name)
+        return name if revision is None else f"{name}@{revision}"
 
     def run(self, record: RunRecord, seed: int) -> tuple[RunRecord, list[Prediction]]:
         """A run of `seed` under the record's conditions, and its predictions.
@@ -166,22 +165,23 @@ def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
         )
 
 
-def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
+def stored_runs(path: Path) -> tuple[Store, list[RunRecord]]:
     """The store and its records below `path`: a record's JSON file, a task's folder, `runs/` or a
     results folder.
 
     In order of task, model and seed. Raises UsageError where there is none, StoreError where one of
     them is damaged.
     """
-    named = Path(path).absolute()
+    named = path.absolute()
     root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), named)
     store = Store(root)
     records = []
     for file in root.glob("runs/*/[!.]*.json"):
-        if named in (file, *file.parents):
+        record = None
+        if file.is_relative_to(named):
             record = store.get(file.parent.name, file.stem)
-            if record is not None:
-                records.append(record)
+        if record is not None:
+            records.append(record)
     if not records:
         hint = "give results/runs/TASK/KEY.json, or a results folder"
         raise UsageError(f"{path}: there is no record here", hint=hint)
@@ -200,24 +200,28 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
         )
         raise UsageError(message, hint="give another --results-dir")
     for record in records:
-        metric = record.task.primary
-        stored_score = record.scores.get(metric)
-        if stored_score is None:
-            message = (
-                f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
-            )
-            raise StoreError(message, hint="repeat the run", file=store.path_of(record))
-        row = Reproduction(record.model.id, record.task.id, record.seed, metric, stored_score)
+        row = _not_run(store, record)
         try:
-            yield row._replace(**_repeated(store, record, again))
+            yield _repeated(row, store, record, again)
         except BioBenchError as error:
-            by_name = again.models is None and isinstance(error, ModelError)
-            hint = "name its folder with --models" if by_name else error.hint
+            hint = error.hint
+            if again.models is None and isinstance(error, ModelError):
+                hint = "name its folder with --models"
             yield row._replace(reason=f"{error}; {hint}")
 
 
-def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
-    """The fields that a repeated run adds. Raises BioBenchError where it cannot be made."""
+def _not_run(store: Store, record: RunRecord) -> Reproduction:
+    """What the record says of its run. Raises StoreError where its primary score is missing."""
+    task = record.task
+    if task.primary not in record.scores:
+        message = f"the record of {task.id} has no score '{task.primary[:80]}', its primary one"
+        raise StoreError(message, hint="repeat the run", file=store.path_of(record))
+    score = record.scores[task.primary]
+    return Reproduction(record.model.id, task.id, record.seed, task.primary, score)
+
+
+def _repeated(row: Reproduction, store: Store, record: RunRecord, again: Again) -> Reproduction:
+    """The row with what a repeated run adds. Raises BioBenchError where it cannot be made."""
     if record.origin == "checkpoint":
         raise UsageError(
             "nothing was trained", hint="`biobench run --track ready --force` repeats it"
@@ -227,55 +231,58 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
     stored_answers = store.stored_predictions(record)[1]
     low, high = _interval(store, record) or (None, None)
     repeated, answers = again.run(record, record.seed)
-    stored, score = (run.scores[record.task.primary] for run in (record, repeated))
-    fields: dict[str, Any] = {
-        "again": score,
-        "low": low,
-        "high": high,
-        "same": alike(record, stored_answers, answers),
-        "machine": _machine_changes(record.provenance, repeated.provenance),
-    }
-    if stored_answers == answers:
-        if score == stored:
-            return fields | {"agreement": "identical"}
+    score = repeated.scores[row.metric]
+    row = row._replace(
+        again=score,
+        low=low,
+        high=high,
+        same=alike(record, stored_answers, answers),
+        machine=_machine_changes(record.provenance, repeated.provenance),
+    )
+    if stored_answers == answers and score != row.stored:
         reason = "the predictions are the same, the record's score is not theirs"
-        return fields | {"agreement": "outside", "reason": reason}
-    within = score == stored if low is None or high is None else low <= score <= high
-    return fields | {"agreement": "within" if within else "outside"}
+        return row._replace(agreement="outside", reason=reason)
+    if stored_answers == answers:
+        return row._replace(agreement="identical")
+    is_within = score == row.stored
+    if low is not None and high is not None:
+        is_within = low <= score <= high
+    return row._replace(agreement="within" if is_within else "outside")
 
 
 def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
     """In what two machines differ, as texts ``threads 1 then, 2 now``."""
-    before = {"device": stored.device, "threads": stored.threads} | stored.packages
-    again = {"device": repeated.device, "threads": repeated.threads} | repeated.packages
+    now = _machine(repeated)
     changes = []
-    for name, value in before.items():
-        if value != again.get(name):
-            changes.append(f"{name} {value} then, {again.get(name)} now")
+    for name, value in _machine(stored).items():
+        if value != now.get(name):
+            changes.append(f"{name} {value} then, {now.get(name)} now")
     return tuple(changes)
+
+
+def _machine(made: Provenance) -> dict[str, object]:
+    return {"device": made.device, "threads": made.threads, **made.packages}
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
     """The 95% interval of the stored score over test documents; None where it cannot be computed
     from the store.
     """
-    primary = record.task.primary
-    name = primary.removeprefix("partial_").removesuffix("_f1")
-    average = {"accuracy": "micro", "macro_f1_all": "macro_all"}.get(primary, name)
-    if record.redacted or average not in get_args(Average):
+    task = record.task
+    metric = get_metric(task.primary)
+    if record.redacted or metric.average is None or metric.positive or metric.share:
         return None
-    match: Literal["exact", "partial"] = "partial" if primary.startswith("partial_") else "exact"
     gold, predictions = store.load_predictions(record, None)
     counted = counts(
-        type=record.task.type,
-        labels=record.task.labels,
+        type=task.type,
+        labels=task.labels,
         gold=gold,
         predictions=predictions,
-        match=match,
+        match=metric.match,
     )
-    evaluated = [label in set(record.task.gold_labels) for label in counted.labels]
+    evaluated = [label in task.gold_labels for label in counted.labels]
     table = Counts.of(counted.tp[None], counted.fp[None], counted.fn[None], evaluated)
-    interval = document_interval(table, check_average(average))
+    interval = document_interval(table, metric.average)
     return None if interval is None else (interval.low, interval.high)
 
 
@@ -285,18 +292,27 @@ def alike(
     """Share of test documents that both predict alike, whatever the probabilities; 0 for other
     documents.
     """
-    by_id = {p.document: p for p in repeated}
-    if not predictions or {p.document for p in predictions} != by_id.keys():
+    answers, others = _answers(record, predictions), _answers(record, repeated)
+    if not answers or answers.keys() != others.keys():
         return 0.0
-
-    def answer(prediction: Prediction) -> object:
-        has_labels = bool(record.task.labels)
-        return (prediction.labels, prediction.spans) if has_labels else prediction
-
-    return float(np.mean([answer(p) == answer(by_id[p.document]) for p in predictions]))
+    equal = 0
+    for document, answer in answers.items():
+        equal += answer == others[document]
+    return equal / len(answers)
 
 
-def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
+def _answers(record: RunRecord, predictions: Sequence[Prediction]) -> dict[str, object]:
+    """Document -> what is predicted of it; without labels the numbers are the answer."""
+    answers: dict[str, object] = {}
+    for prediction in predictions:
+        answer: object = prediction
+        if record.task.labels:
+            answer = (prediction.labels, prediction.spans)
+        answers[prediction.document] = answer
+    return answers
+
+
+def draw(submission: Path, waiting: Collection[str], again: Again) -> Statement:
     """Runs of seeds drawn at random where a submission waits (else on a random task), and whether
     they agree with it.
 
@@ -308,34 +324,32 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
     groups = by_conditions(records)
     chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
     draws = tuple(_drawn(store, groups[key], again) for key in chosen)
-    mark: Mark = "reproduced" if all(d.agrees for d in draws) else "claimed"
-    return make_statement(Path(submission), mark, draws)
+    mark: Mark = "reproduced" if all(drawn.agrees for drawn in draws) else "claimed"
+    return make_statement(submission, mark, draws)
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     """One more run under the conditions of the submitted ones."""
     example = runs[0]
-    folds, seed = example.resampling, secrets.randbelow(2**31)
-    if folds is not None:  # each seed is a split, and there are no others
-        seed = example.seed - folds.fold + secrets.randbelow(folds.folds)
-    task, submitted = example.task, [run for run in runs if run.seed != seed]
-    if len(submitted) < LEAST_SEEDS:
-        message = (
-            f"{task.id}: {len(submitted)} submitted seeds do not tell what one more would score"
-        )
+    task, seed = example.task, _draw_seed(example)
+    submitted = [run for run in runs if run.seed != seed]
+    number = len(submitted)
+    if number < LEAST_SEEDS:
+        message = f"{task.id}: {number} submitted seeds do not tell what one more would score"
         raise UsageError(message, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
     repeated, answers = again.run(example, seed)
+    score = repeated.scores[task.primary]
     scores = np.array([run.scores[task.primary] for run in submitted])
     low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
     answered = [store.stored_predictions(run)[1] for run in submitted]
-    pairs = [alike(example, a, b) for a, b in product(answered, repeat=2)]
-    agreements = np.array(pairs).reshape(len(submitted), len(submitted))
-    share = float(np.mean([alike(example, answers, stored) for stored in answered]))
+    pairs = [alike(example, *pair) for pair in product(answered, repeat=2)]
+    agreements = np.array(pairs).reshape(number, number)
     alike_low, alike_high = agreement_interval(agreements, task.test_documents)
-    score = repeated.scores[task.primary]
-    agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
+    share = float(np.mean([alike(example, answers, stored) for stored in answered]))
+    # each split has test documents of its own, so that no answers can be compared
+    answers_agree = example.resampling is not None or alike_low <= share <= alike_high
     # a claim that the board shows and filters by
-    agrees = agrees and {run.model.parameters for run in runs} == {repeated.model.parameters}
+    sizes_agree = {run.model.parameters for run in runs} == {repeated.model.parameters}
     return Draw(
         task=task.id,
         task_hash=task.hash,
@@ -348,8 +362,18 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         alike=share,
         alike_low=alike_low,
         alike_high=alike_high,
-        agrees=bool(agrees),
+        agrees=low <= score <= high and answers_agree and sizes_agree,
     )
+
+
+def _draw_seed(run: RunRecord) -> int:
+    """A random seed; of a task with several splits that of a random split, for there are no
+    others.
+    """
+    splits = run.resampling
+    if splits is None:
+        return secrets.randbelow(2**31)
+    return run.seed - splits.fold + secrets.randbelow(splits.folds)
 
 
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:

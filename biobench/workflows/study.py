@@ -8,8 +8,9 @@ is computed from ledgers and records alone.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -56,9 +57,10 @@ class Benchmark(Strict):
     @property
     def all_ids(self) -> tuple[str, ...]:
         """Of the tasks, secondary ones last. Raises SpecError for a file that is no task."""
-        return tuple(
-            load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.secondary)
-        )
+        ids = []
+        for task in (*self.tasks, *self.secondary):
+            ids.append(load_task(task).id if task.endswith(".yaml") else task)
+        return tuple(ids)
 
 
 class Study(Strict):
@@ -109,7 +111,7 @@ class StudyRun:
         return f"{self.arm}-{_short(self.budget)}-s{self.seed}"
 
 
-def load_study(folder: str | Path) -> Study:
+def load_study(folder: Path) -> Study:
     """The declaration below `folder`, or in the file of that name, with the paths of the files that
     it names.
 
@@ -117,7 +119,9 @@ def load_study(folder: str | Path) -> Study:
     """
     from trainer.api import arms_of
 
-    path = Path(folder) if Path(folder).suffix == ".yaml" else Path(folder) / SPEC
+    path = folder
+    if path.suffix != ".yaml":
+        path /= SPEC
     if not path.is_file():
         raise UsageError(
             f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study"
@@ -125,7 +129,8 @@ def load_study(folder: str | Path) -> Study:
     study = validate(parse_file(path), Study)
 
     def named(name: str) -> str:
-        return str(path.parent / name) if (path.parent / name).is_file() else name
+        inside = path.parent / name
+        return str(inside) if inside.is_file() else name
 
     base = named(study.base)
     arms = arms_of(base)
@@ -149,23 +154,21 @@ def load_study(folder: str | Path) -> Study:
 
 def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     """Every run in the order in which it is made: the first seed of all arms first."""
-    from trainer.api import load_recipe
-
     runs = []
     for budget, seed, arm in product(study.budgets, study.seeds, study.arms):
-        phases = load_recipe(study.base, study.overrides, (arm,)).phases
+        run = StudyRun(arm, budget, seed, study.base, study.overrides)
+        phases = run.recipe().phases
         share = Fraction(budget, sum(phase.tokens for phase in phases))
-        overrides = [*study.overrides, f"name={arm}-{_short(budget)}-s{seed}"]
+        overrides = [*study.overrides, f"name={run.name}"]
         overrides += [f"seeds.{kind}={seed}" for kind in ("data", "training", "init")]
         for number, phase in enumerate(phases):
-            overrides.append(f"phases.{number}.tokens={round(phase.tokens * share)}")
+            field = f"phases.{number}"
+            overrides.append(f"{field}.tokens={round(phase.tokens * share)}")
             if phase.schedule.warmup:
-                overrides.append(
-                    f"phases.{number}.schedule.warmup={round(phase.schedule.warmup * share)}"
-                )
+                overrides.append(f"{field}.schedule.warmup={round(phase.schedule.warmup * share)}")
         if data_dir is not None:
             overrides.append(f"corpus.root={data_dir}")
-        runs.append(StudyRun(arm, budget, seed, study.base, tuple(overrides)))
+        runs.append(replace(run, overrides=tuple(overrides)))
     return runs
 
 
@@ -211,17 +214,17 @@ def scores_of(
     if slice is not None:
         groups = sliced_groups(groups, slice)
     evidence = Evidence(None if data_dir is None else Path(data_dir))
-    scores: dict[str, dict[str, float]] = {}
-    documents: dict[str, dict[str, LeftOut]] = {}
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    documents: dict[str, dict[str, LeftOut]] = defaultdict(dict)
     for group in groups:
         name, metric = names[group.briefs[0].weights], group.briefs[0].paper
         values = group.scores(metric)
         if values is None:
             continue
-        scores.setdefault(name, {})[group.task] = fmean(values)
+        scores[name][group.task] = fmean(values)
         left_out = evidence.left_out(group, metric)
         if isinstance(left_out, LeftOut):
-            documents.setdefault(name, {})[group.task] = left_out
+            documents[name][group.task] = left_out
     return scores, documents
 
 
@@ -256,7 +259,7 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
     from trainer.api import ledger_diff
 
     for run in runs:
-        reference = f"{study.reference}{run.name.removeprefix(run.arm)}"
+        reference = replace(run, arm=study.reference).name
         folders = [out / "runs" / name for name in (reference, run.name)]
         if run.arm != study.reference and all((f / "ledger.json").is_file() for f in folders):
             diff = ledger_diff(*folders)

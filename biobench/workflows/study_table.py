@@ -94,9 +94,9 @@ def table(
         rows.append(row)
         answers.append(answer)
     steps = holm([None if answer is None else answer.p for answer in answers])
-    for place, (answer, step) in enumerate(zip(answers, steps, strict=True)):
+    for number, (answer, step) in enumerate(zip(answers, steps, strict=True)):
         if answer is not None and step is not None:
-            rows[place] = _with_answer(rows[place], answer, step)
+            rows[number] = _with_answer(rows[number], answer, step)
     return rows
 
 
@@ -118,11 +118,13 @@ class StudyOutcome:
     @classmethod
     def of(cls, study: Study, scores: RunScores, documents: RunDocuments) -> StudyOutcome:
         """The declared outcome on what is known of the runs."""
-        specs = [load_task(task).spec for task in study.benchmark.tasks]
-        tasks = study.benchmark.all_ids[: len(specs)]
-        counts = [spec.counts.get("test", {}).get("documents", 0) for spec in specs]
-        corpora = tuple(spec.corpus_id for spec in specs)
-        return cls(tuple(tasks), corpora, scores, documents, tuple(counts))
+        tasks, corpora, counts = [], [], []
+        for name in study.benchmark.tasks:
+            task = load_task(name).spec
+            tasks.append(task.id)
+            corpora.append(task.corpus_id)
+            counts.append(task.counts.get("test", {}).get("documents", 0))
+        return cls(tuple(tasks), tuple(corpora), scores, documents, tuple(counts))
 
     @property
     def weights(self) -> FloatArray:
@@ -148,15 +150,19 @@ class StudyOutcome:
 
     def mean(self, run: str) -> float:
         """A run's mean over the tasks."""
-        return float(self.weights @ [self.scores[run][task] for task in self.tasks])
+        return float(self.weights @ self._by_task(run))
 
     def differences(self, pairs: RunPairs) -> list[float]:
         """Arm minus reference, one a pretraining seed."""
         differences = []
         for run, reference in pairs:
-            by_task = [self.scores[run][t] - self.scores[reference][t] for t in self.tasks]
+            by_task = self._by_task(run) - self._by_task(reference)
             differences.append(float(self.weights @ by_task))
         return differences
+
+    def _by_task(self, run: str) -> FloatArray:
+        """A run's scores, (tasks,)."""
+        return np.array([self.scores[run][task] for task in self.tasks])
 
     def answer(self, pairs: RunPairs) -> Answer | None:
         """The mean difference over pretraining seeds, which pair: the arms of one seed see the
@@ -166,10 +172,9 @@ class StudyOutcome:
         by_seed = self.differences(pairs)
         if len(by_seed) < LEAST_SEEDS or is_zero(stdev(by_seed), max(map(abs, by_seed))):
             return None
-        noises = [
-            TaskNoise(corpus, seeds=(), documents=self._left_out(task, pairs))
-            for corpus, task in zip(self.corpora, self.tasks, strict=True)
-        ]
+        noises = []
+        for corpus, task in zip(self.corpora, self.tasks, strict=True):
+            noises.append(TaskNoise(corpus, seeds=(), documents=self._left_out(task, pairs)))
         over_documents = mean_variances(noises, self.weights)
         seeds = seed_part(by_seed, resolution=self.resolution)
         variances = replace(over_documents, seeds=(seeds,))
@@ -181,18 +186,15 @@ class StudyOutcome:
         """
         sides = []
         for runs in zip(*pairs, strict=True):
-            columns = []
+            full, without = [], []
             for run in runs:
                 left_out = self.documents.get(run, {}).get(task)
                 if left_out is None:
                     return None
-                columns.append(left_out)
-            side = LeftOut(
-                full=np.array([column.full.mean() for column in columns]),
-                without=np.stack([column.without.mean(axis=1) for column in columns], axis=1),
-                groups=columns[0].groups,
-            )
-            sides.append(side)
+                full.append(left_out.full.mean())
+                without.append(left_out.without.mean(axis=1))
+                groups = left_out.groups
+            sides.append(LeftOut(np.array(full), np.stack(without, axis=1), groups))
         return tuple(sides)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +33,12 @@ def weights_hash(model: str) -> str:
 
 def documents() -> list[Document]:
     """Three test documents of two patients."""
-    tokens, tags = ((), ((0, 2), (3, 7)), ()), ((), ("O", "B-Disease"), ())
-    parts = enumerate(zip(SENTENCES, GOLD, tokens, tags, strict=True))
-    return [
-        Document(
-            f"note-{i}",
-            f"patient-{i // 2}",
-            *(text, "test", spans),
-            tokens=t,
-            tags=g,
-            origin=f"test.tsv:{i + 1}",
-        )
-        for i, (text, spans, t, g) in parts
-    ]
+    made = []
+    for number, (text, spans) in enumerate(zip(SENTENCES, GOLD, strict=True)):
+        place = (f"note-{number}", f"patient-{number // 2}")
+        made.append(Document(*place, text, "test", spans, origin=f"test.tsv:{number + 1}"))
+    made[1] = replace(made[1], tokens=((0, 2), (3, 7)), tags=("O", "B-Disease"))
+    return made
 
 
 def predictions(missed: int = 1) -> list[Prediction]:
@@ -114,6 +108,11 @@ def record(
 def saved(store: Store, **fields: Any) -> RunRecord:
     """The run of `record` with these fields, stored."""
     return store.save(record(**fields), documents(), predictions())
+
+
+def file_of(store: Store, run: RunRecord) -> Path:
+    """Where the run's record lies."""
+    return store.path_of(run).with_suffix(".json")
 
 
 def shipped_identity(task: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
 from biobench.store import Store
-from biobench.submission.checks import Verification
+from biobench.submission.checks import Check, Verification
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record, save_scored
@@ -108,6 +108,21 @@ def checked(
 
 def codes(verification: Verification, grade: str = "error") -> set[str]:
     return {check.code for check in verification.checks if check.grade == grade}
+
+
+def every_code(verification: Verification) -> set[str]:
+    """The codes of all findings, whatever their grade."""
+    return {check.code for check in verification.checks}
+
+
+def findings(verification: Verification, code: str) -> list[Check]:
+    """The findings of one code."""
+    return [check for check in verification.checks if check.code == code]
+
+
+def with_task(run: RunRecord, **fields: Any) -> RunRecord:
+    """The record with these fields of its task changed, and nothing that follows from them."""
+    return run.model_copy(update={"task": run.task.model_copy(update=fields)})
 
 
 def refused(folder: Path, **options: Any) -> set[str]:

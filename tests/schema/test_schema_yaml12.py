@@ -11,65 +11,40 @@ from biobench.errors import SpecError
 from biobench.schema.strict import plain
 from biobench.schema.yaml12 import Scalar, parse, resolve_scalar
 
-TABLE: list[tuple[str, Any]] = [
-    # YAML 1.2.2, 10.3.2: what is a number, a truth value or nothing ...
-    *[
-        ("5e-5", 5e-5),
-        ("1e3", 1000.0),
-        ("1.", 1.0),
-        (".5", 0.5),
-        ("-0.0", -0.0),
-        ("+12", 12),
-        ("007", 7),
-    ],
-    *[
-        ("0o17", 15),
-        ("0x1F", 31),
-        ("true", True),
-        ("False", False),
-        ("~", None),
-        ("null", None),
-        ("NULL", None),
-    ],
-    *[("+.inf", math.inf), ("-.INF", -math.inf)],
-    # ... and what YAML 1.1 would take for one and is text.
-    *[
-        ("no", "no"),
-        ("Yes", "Yes"),
-        ("on", "on"),
-        ("off", "off"),
-        ("y", "y"),
-        ("N", "N"),
-        ("1_000", "1_000"),
-    ],
-    *[
-        ("12:30:45", "12:30:45"),
-        ("2024-01-31", "2024-01-31"),
-        ("0b11", "0b11"),
-        ("1e", "1e"),
-        ("e5", "e5"),
-    ],
-    *[
-        ("C34.1", "C34.1"),
-        ("tRUE", "tRUE"),
-        ("nil", "nil"),
-        ("1.2.3", "1.2.3"),
-        ("-", "-"),
-        ("0x", "0x"),
-    ],
-]
+# YAML 1.2.2, 10.3.2: what is a number, a truth value or nothing ...
+VALUES: dict[str, Any] = {
+    "5e-5": 5e-5,
+    "1e3": 1000.0,
+    "1.": 1.0,
+    ".5": 0.5,
+    "-0.0": -0.0,
+    "+12": 12,
+    "007": 7,
+    "0o17": 15,
+    "0x1F": 31,
+    "true": True,
+    "False": False,
+    "~": None,
+    "null": None,
+    "NULL": None,
+    "+.inf": math.inf,
+    "-.INF": -math.inf,
+}
+# ... and what YAML 1.1 would take for one and is text.
+TEXTS = "no Yes on off y N 1_000 12:30:45 2024-01-31 0b11 1e e5 C34.1 tRUE nil 1.2.3 - 0x"
 
 
-@pytest.mark.parametrize(("text", "value"), TABLE, ids=[t for t, _ in TABLE])
-def test_core_schema(text, value):
+@pytest.mark.parametrize(("text", "value"), VALUES.items(), ids=VALUES.keys())
+def test_values_of_the_core_schema(text, value):
     found = resolve_scalar(text)
-    if isinstance(value, str):
-        assert found == value
-    else:
-        assert isinstance(found, Scalar)
-        assert found.text == text
-        assert type(found.value) is type(value)
-        assert found.value == value
+    assert isinstance(found, Scalar)
+    assert found == Scalar(value, text)
+    assert type(found.value) is type(value)
+
+
+@pytest.mark.parametrize("text", TEXTS.split())
+def test_texts_of_the_core_schema(text):
+    assert resolve_scalar(text) == text
 
 
 def test_a_number_too_long_for_python_is_no_crash():
@@ -91,9 +66,8 @@ def test_quotes_make_text(text):
 
 def test_codes_keep_their_written_form():
     values = parse("codes: [0042, 1.10, 1e3, null, true, no, C34.1]").data["codes"]
-    assert [v.text if isinstance(v, Scalar) else v for v in values] == [
-        *("0042", "1.10", "1e3", "null", "true", "no", "C34.1")
-    ]
+    written = [value.text if isinstance(value, Scalar) else value for value in values]
+    assert written == ["0042", "1.10", "1e3", "null", "true", "no", "C34.1"]
 
 
 @given(st.integers(), st.floats(allow_nan=False))

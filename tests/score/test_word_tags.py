@@ -123,7 +123,7 @@ def test_a_submission_may_lack_later_scores_and_may_not_claim_others() -> None:
     }
     for claim, (scores, codes) in claims.items():
         made = honest.model_copy(update={"scores": scores})
-        found = [check.code for check in _score_problems(made, "run.json", gold, said)]
+        found = [check.code for check in _score_problems(made, gold, said)]
         assert found == codes, claim
 
 

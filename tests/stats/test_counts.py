@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from biobench.stats import Counts, StatsInputError, f1_scores
-from biobench.stats.counts import check_average
 
 AVERAGES = ("macro", "macro_all", "micro", "weighted")
 
@@ -51,7 +50,6 @@ def test_one_gold_mention_or_none(tp, fp, scores):
             "differs between seeds",
         ),
         (lambda: Counts.of([[[0]]], [[[1]]], [[[0]]]), "no label has gold"),
-        (lambda: check_average("mean"), "unknown average"),
     ],
 )
 def test_bad_counts_are_refused_with_a_hint(call, words):

@@ -16,7 +16,15 @@ from biobench.schema.record import ENGINE_VERSION
 from biobench.score import rescore
 from biobench.score.slices import RunTexts
 from biobench.store import Store, run_key
-from tests.helpers.store_make import GOLD, SENTENCES, documents, predictions, record, saved
+from tests.helpers.store_make import (
+    GOLD,
+    SENTENCES,
+    documents,
+    file_of,
+    predictions,
+    record,
+    saved,
+)
 
 
 def test_what_is_saved_comes_back(tmp_path):
@@ -44,9 +52,9 @@ def test_predictions_of_unknown_documents_are_refused(tmp_path):
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_redacted_runs_hold_no_id_no_gold_and_no_order(store, tmp_path):
+def test_redacted_runs_hold_no_id_no_gold_and_no_order(store):
     stored = saved(store, redacted=True)
-    content = (tmp_path / stored.predictions).read_bytes()
+    content = store.path_of(stored).read_bytes()
     assert not any(name in content for name in (b"note-", b"patient-"))
     with pytest.raises(DataUnavailableError) as caught:
         store.load_predictions(stored)
@@ -59,12 +67,13 @@ def test_redacted_runs_hold_no_id_no_gold_and_no_order(store, tmp_path):
     assert [p.document for p in said] == sorted(p.document for p in said)
 
 
+def names_in(store, run):
+    return {prediction.document for prediction in store.load_predictions(run, documents())[1]}
+
+
 def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(store):
     first, second = saved(store, redacted=True), saved(store, redacted=True, seed=43)
-    names = [
-        {p.document for p in store.load_predictions(r, documents())[1]} for r in (first, second)
-    ]
-    assert names[0] == names[1]
+    assert names_in(store, first) == names_in(store, second)
     other = [replace(d, text=d.text + "!") for d in documents()]
     with pytest.raises(StoreError, match="not those of this run"):
         store.load_predictions(first, other)
@@ -85,15 +94,12 @@ def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(store):
         ({"per_label": {"Drug": {"f1": 1.0}}}, "damaged record"),
     ],
 )
-def test_a_damaged_record_is_a_finding_and_the_rest_works(store, tmp_path, content, said):
+def test_a_damaged_record_is_a_finding_and_the_rest_works(store, content, said):
     good, bad = saved(store), saved(store, seed=43)
-    path = (tmp_path / bad.predictions).with_suffix(".json")
-    changed = (
-        json.dumps(json.loads(path.read_text()) | content).encode()
-        if isinstance(content, dict)
-        else content
-    )
-    path.write_bytes(changed)
+    path = file_of(store, bad)
+    if isinstance(content, dict):
+        content = json.dumps(json.loads(path.read_text()) | content).encode()
+    path.write_bytes(content)
     with pytest.raises(StoreError, match=said) as caught:
         store.get("my_task", bad.key)
     assert caught.value.file == str(path)
@@ -112,8 +118,8 @@ def test_a_model_folder_in_another_encoding_does_not_hide_its_run(store):
 
 def test_renamed_copied_or_half_deleted_runs_are_findings(store, tmp_path):
     good, lost = saved(store), saved(store, seed=43)
-    (tmp_path / lost.predictions).unlink()
-    here = (tmp_path / good.predictions).with_suffix(".json")
+    store.path_of(lost).unlink()
+    here = file_of(store, good)
     for folder, name in [
         ("my_task", "0" * 32),
         ("other_task", good.key),
@@ -131,9 +137,9 @@ def test_renamed_copied_or_half_deleted_runs_are_findings(store, tmp_path):
     assert said.count("do not name a run") == 2
 
 
-def test_changed_predictions_are_found_out(store, tmp_path):
+def test_changed_predictions_are_found_out(store):
     stored = saved(store)
-    with (tmp_path / stored.predictions).open("ab") as file:
+    with store.path_of(stored).open("ab") as file:
         file.write(b" ")
     with pytest.raises(StoreError, match="not the file that was stored"):
         store.load_predictions(stored)
@@ -236,7 +242,7 @@ def test_keys_name_every_decision():
 def test_rescoring_goes_on_past_what_it_cannot_score(store, tmp_path):
     good, secret, broken = saved(store), saved(store, seed=43, redacted=True), saved(store, seed=44)
     assert {r.outcome for r in rescore(store)} == {"unchanged", "unavailable"}
-    (tmp_path / broken.predictions).write_bytes(b"not parquet")
+    store.path_of(broken).write_bytes(b"not parquet")
     store.update(good.model_copy(update={"scores": {"macro_f1": 0.0}}))
     (tmp_path / "runs" / "my_task" / f"{'f' * 32}.json").write_text("{")
     rows = {r.key: r for r in rescore(store)}

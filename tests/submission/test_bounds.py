@@ -29,9 +29,8 @@ from tests.helpers.processor import budget
 from tests.helpers.submission_make import TASK, change_record, codes, honest_run, refused, relist
 
 
-def with_manifest(packed, change):
-    manifest = json.loads((packed / MANIFEST).read_text())
-    change(manifest)
+def with_manifest(packed, **fields):
+    manifest = json.loads((packed / MANIFEST).read_text()) | fields
     (packed / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False))
 
 
@@ -89,26 +88,31 @@ def test_no_other_path_is_allowed(path):
 
 
 @pytest.mark.parametrize(
-    ("change", "code"),
+    ("fields", "code"),
     [
-        (lambda m: m.update(model="m" * 10_000), "M01"),
-        (lambda m: m.update(model="evil\u202egnp"), "M01"),
-        (lambda m: m.update(notes="n" * 10_000), "M01"),
-        (lambda m: m.update(files=[]), "M03"),
-        (lambda m: m.update(more=1), "M01"),
-        (lambda m: m.update(version="one"), "M01"),
-        (lambda m: m.update(version=7), "M01"),
-        (lambda m: m["files"].append(m["files"][0]), "M02"),
-        (
-            lambda m: m["files"].append({"path": "../../../etc/passwd", "size": 1, "sha256": "0"}),
-            "M02",
-        ),
-        (lambda m: m["files"][0].update(size=1), "M04"),
+        ({"model": "m" * 10_000}, "M01"),
+        ({"model": "evil\u202egnp"}, "M01"),
+        ({"notes": "n" * 10_000}, "M01"),
+        ({"files": []}, "M03"),
+        ({"more": 1}, "M01"),
+        ({"version": "one"}, "M01"),
+        ({"version": 7}, "M01"),
     ],
 )
-def test_manifests(packed, change, code):
-    with_manifest(packed, change)
+def test_manifests(packed, fields, code):
+    with_manifest(packed, **fields)
     assert code in refused(packed)
+
+
+def test_lists_that_are_not_of_the_files(packed):
+    listed = json.loads((packed / MANIFEST).read_text())["files"]
+    foreign = {"path": "../../../etc/passwd", "size": 1, "sha256": "0"}
+    with_manifest(packed, files=[*listed, listed[0]])
+    assert "M02" in refused(packed)
+    with_manifest(packed, files=[*listed, foreign])
+    assert "M02" in refused(packed)
+    with_manifest(packed, files=[listed[0] | {"size": 1}, *listed[1:]])
+    assert "M04" in refused(packed)
 
 
 def test_names_that_imitate_a_mark_of_the_board_are_refused(packed):
@@ -147,10 +151,9 @@ def test_names_that_imitate_a_mark_of_the_board_are_refused(packed):
     ]
     marks += ["(verified, 5 seeds)", "\uff3bfrozen\uff3d", "\uff08verified\uff09"]
     for name in [*sound, *odd, *(f"org/tiny {mark}" for mark in marks), "oracle (baseline)", " "]:
-        with_manifest(packed, lambda m: m.update(model=name))  # noqa: B023
-        assert {check.code for check in check_manifest(packed)[1]} == (
-            set() if name in sound else {"M06"}
-        ), name
+        with_manifest(packed, model=name)
+        found = {check.code for check in check_manifest(packed)[1]}
+        assert found == (set() if name in sound else {"M06"}), name
 
 
 def test_what_is_printed_of_damaged_records_and_names_is_short_and_visible(
@@ -283,10 +286,9 @@ def test_an_upload_does_not_leave_its_folder(packed, tmp_path, top):
 )
 def test_a_model_of_any_name_is_found_by_it(tmp_path, name):
     """Before, a name longer than a file's may be ended the board by the system's error."""
-    for model in (name, "org/tiny"):
+    names = [name, "org/tiny"]
+    for model in names:
         honest_run(tmp_path / "results", model=model)
-    assert [e.model for e in find_entrants([name, "org/tiny"], load(tmp_path / "results"))] == [
-        name,
-        "org/tiny",
-    ]
-    assert [g.model for g in submitted_groups(load(tmp_path / "results"), name)] == [name]
+    results = load(tmp_path / "results")
+    assert [entrant.model for entrant in find_entrants(names, results)] == names
+    assert [group.model for group in submitted_groups(results, name)] == [name]

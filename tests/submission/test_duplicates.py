@@ -10,7 +10,14 @@ from biobench.store import Store
 from biobench.submission.duplicates import StoredRun, check_copies, digest_of
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
-from tests.helpers.submission_make import TASK, checked, honest_run, save_rekeyed
+from tests.helpers.submission_make import (
+    TASK,
+    checked,
+    every_code,
+    findings,
+    honest_run,
+    save_rekeyed,
+)
 
 
 def trained(seed: int) -> list[Prediction]:
@@ -60,7 +67,7 @@ def test_another_models_predictions_under_a_new_name(tmp_path, seeds, place):
         save_rekeyed(mine, copied, seed=other, id="org/tiny", hash="f" * 64)
     pack = submit("org/tiny", mine, tmp_path / "pack")
     assert examine(pack).state == "verified"
-    found = [check for check in examine(pack, against=board).checks if check.code == "P02"]
+    found = findings(examine(pack, against=board), "P02")
     assert [check.grade for check in found] == ["error", "error"]
     assert all(check.what.startswith("has the predictions of org/theirs, seed") for check in found)
 
@@ -70,8 +77,7 @@ def test_another_models_predictions_under_its_own_name(tmp_path):
     copied = honest_run(tmp_path / "board", weights="7" * 64)
     gold, predictions = Store(tmp_path / "board").load_predictions(copied)
     save_rekeyed(tmp_path / "mine", copied, predictions, gold, hash="8" * 64)
-    verification = checked(tmp_path / "mine", against=tmp_path / "board")
-    (found,) = (check for check in verification.checks if check.code == "P02")
+    (found,) = findings(checked(tmp_path / "mine", against=tmp_path / "board"), "P02")
     assert found.grade == "error"
     assert found.what == "has the predictions of org/tiny, seed 42, in the results"
 
@@ -80,8 +86,8 @@ def test_one_run_under_two_seeds(tmp_path):
     run = honest_run(tmp_path / "mine")
     predictions = Store(tmp_path / "mine").load_predictions(run)[1]
     save_rekeyed(tmp_path / "mine", run, predictions, seed=43)
-    found = [check.what for check in checked(tmp_path / "mine").checks if check.code == "P02"]
-    assert found == ["has the predictions of seed 42"]
+    (found,) = findings(checked(tmp_path / "mine"), "P02")
+    assert found.what == "has the predictions of seed 42"
 
 
 @pytest.mark.parametrize(("kind", "copies"), [("single_label", 1), ("synonyms", 0)])
@@ -98,11 +104,9 @@ def test_a_checkpoint_under_a_new_name_is_seen_by_its_weights(tmp_path):
     board = tmp_path / "board"
     honest_run(board, 43, model="org/theirs", weights="7" * 64)
     honest_run(tmp_path / "mine", weights="7" * 64)
-    (found,) = [c for c in checked(tmp_path / "mine", against=board).checks if c.code == "P02"]
-    assert (found.grade, "the weights, under another name, of org/theirs" in found.what) == (
-        "person",
-        True,
-    )
+    (found,) = findings(checked(tmp_path / "mine", against=board), "P02")
+    assert found.grade == "person"
+    assert "the weights, under another name, of org/theirs" in found.what
 
 
 def test_the_same_submission_again_and_honest_others_are_no_finding(tmp_path):
@@ -112,8 +116,8 @@ def test_the_same_submission_again_and_honest_others_are_no_finding(tmp_path):
         honest_run(board, seed, model="org/theirs", weights="7" * 64)
     next(board.glob("runs/*/*.parquet")).write_bytes(b"damaged")
     pack = submit("org/tiny", tmp_path / "mine", board / "submitted" / "mine")
-    assert {check.code for check in examine(pack, against=board).checks} <= {"W01"}
-    assert {check.code for check in checked(tmp_path / "mine", against=board).checks} <= {"W01"}
+    assert every_code(examine(pack, against=board)) <= {"W01"}
+    assert every_code(checked(tmp_path / "mine", against=board)) <= {"W01"}
 
 
 def test_only_runs_of_the_same_score_are_read(tmp_path, monkeypatch):
@@ -133,5 +137,5 @@ def test_only_runs_of_the_same_score_are_read(tmp_path, monkeypatch):
         return whole(store, record)
 
     monkeypatch.setattr(Store, "stored_predictions", stored_predictions)
-    assert "P02" in {check.code for check in examine(pack, against=board).checks}
+    assert findings(examine(pack, against=board), "P02")
     assert set(read) == {(pack, "org/tiny"), (board, "org/copy")}

@@ -18,8 +18,10 @@ from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from biobench.workflows.reproduce import agreement_interval, prediction_interval
 from tests.helpers.cli_make import Said, call
-from tests.helpers.submission_make import TASK, honest_run, save_rekeyed
+from tests.helpers.submission_make import TASK, findings, honest_run, refused, save_rekeyed
 from tests.helpers.tiny import make_tiny_encoder
+
+DRAWING = ("--draw", "--models", "models", "--device", "cpu", "--against", "board")
 
 
 @pytest.fixture
@@ -36,12 +38,9 @@ def biobench(
 def weak_rival(board: Path) -> None:
     """A model on the board that gives one answer to everything."""
     run = honest_run(board, model="org/weak")
+    answer = {"labels": ("cardiology",), "label_scores": (1.0, 0, 0, 0)}
     predictions = Store(board).load_predictions(run)[1]
-    save_rekeyed(
-        board,
-        run,
-        [replace(p, labels=("cardiology",), label_scores=(1.0, 0, 0, 0)) for p in predictions],
-    )
+    save_rekeyed(board, run, [replace(prediction, **answer) for prediction in predictions])
 
 
 def invent(results: Path) -> None:
@@ -57,11 +56,9 @@ def invent(results: Path) -> None:
         chance, labels = np.random.default_rng(made.seed), made.task.labels
         invented = []
         for document, p in zip(gold, said, strict=True):
-            label = (
-                document.labels[0]
-                if chance.random() > 0.6
-                else labels[chance.integers(len(labels))]
-            )
+            label = document.labels[0]
+            if chance.random() <= 0.6:
+                label = labels[chance.integers(len(labels))]
             raw = chance.random(len(labels)) + 2.0 * np.array([name == label for name in labels])
             scores = tuple(round(float(x), 6) for x in raw / raw.sum())
             invented.append(replace(p, labels=(label,), label_scores=scores))
@@ -74,21 +71,8 @@ def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(biobench,
     them apart.
     """
     make_tiny_encoder(tmp_path / "models" / "tiny")
-    options = (
-        "--seeds",
-        "42-44",
-        "--track",
-        "frozen",
-        "--device",
-        "cpu",
-        "--parallel",
-        "1",
-        "--no-gate",
-    )
-    assert (
-        biobench("run", "models/tiny", "--task", TASK, *options, "--results-dir", "mine").status
-        == 0
-    )
+    options = "--seeds 42-44 --track frozen --device cpu --parallel 1 --no-gate --results-dir mine"
+    assert biobench("run", "models/tiny", "--task", TASK, *options.split()).status == 0
     weak_rival(tmp_path / "board")
     honest = submit("tiny [frozen]", tmp_path / "mine", tmp_path / "board" / "submitted" / "honest")
     (invented_runs := tmp_path / "invented").mkdir()
@@ -101,43 +85,31 @@ def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(biobench,
         assert waits.status == 1
         assert f"W01 person: runs/{TASK}: mean macro_f1 " in waits.out
         assert waits.out.splitlines()[-1].startswith("waits for a maintainer")
-    drawing = ("--draw", "--models", "models", "--device", "cpu", "--against", "board")
-    agrees = biobench("reproduce", "--of", honest, *drawing)
+    agrees = biobench("reproduce", "--of", honest, *DRAWING)
     assert agrees.status == 0, agrees.out + agrees.err
     assert f"{TASK} · seed 7: macro_f1 " in agrees.out
     assert agrees.out.splitlines()[-1] == "statement: board/statements/honest.json (reproduced)"
     found = examine(honest, against=tmp_path / "board")
     assert (found.accepted, found.mark, mark_of(honest)) == (True, "reproduced", "reproduced")
-    denies = biobench("reproduce", "--of", cheat, *drawing, "--json")
+    denies = biobench("reproduce", "--of", cheat, *DRAWING, "--json")
     assert denies.status == 1
     (draw,) = denies.json()["draws"]
     assert (draw["seed"], draw["agrees"], draw["score"] > draw["high"]) == (7, False, True), draw
     found = examine(cheat, against=tmp_path / "board")
     assert (found.state, found.mark) == ("refused", "claimed")
-    assert "W02" in {c.code for c in found.checks}
+    assert findings(found, "W02")
 
 
 def test_two_seeds_are_too_few_and_a_refused_submission_is_not_run(biobench, packed):
     make_tiny_encoder(packed.parent / "models" / "org" / "tiny")
     (packed.parent / "board").mkdir()
-    words = (
-        "reproduce",
-        "--of",
-        packed,
-        "--draw",
-        "--models",
-        "models",
-        "--device",
-        "cpu",
-        "--against",
-        "board",
-    )
-    said = biobench(*words)
+    words = ("reproduce", "--of", packed)
+    said = biobench(*words, *DRAWING)
     assert "2 submitted seeds do not tell what one more would score" in said.refusal()
     (packed / "extra").write_text("")
-    assert "the submission is refused: extra" in biobench(*words).refusal()
-    assert "give RECORD, or --of SUBMISSION --draw" in biobench("reproduce", "--of", packed).err
-    assert "name their folder with --against" in biobench("reproduce", "--of", packed, "--draw").err
+    assert "the submission is refused: extra" in biobench(*words, *DRAWING).refusal()
+    assert "give RECORD, or --of SUBMISSION --draw" in biobench(*words).err
+    assert "name their folder with --against" in biobench(*words, "--draw").err
 
 
 def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_alone(tmp_path):
@@ -146,7 +118,7 @@ def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_al
     assert mark_of(pack) == "claimed"
     save_statement(pack, pack, make_statement(pack, "reproduced"))
     assert mark_of(pack) == "claimed", "not inside the submission, where its author writes"
-    assert {c.code for c in examine(pack).checks if c.grade == "error"} == {"L02"}
+    assert refused(pack) == {"L02"}
     save_statement(pack, tmp_path / "board", make_statement(pack, "re-scored"))
     assert mark_of(pack) == "re-scored"
     manifest = pack / "submission.json"
@@ -168,7 +140,7 @@ def test_a_statement_without_a_draw_reproduces_nothing(packed, tmp_path):
 def test_a_damaged_statement_is_said(packed, tmp_path):
     statement_path(packed, tmp_path / "board").parent.mkdir(parents=True)
     statement_path(packed, tmp_path / "board").write_text("{}{")
-    assert "W03" in {c.code for c in examine(packed, against=tmp_path / "board").checks}
+    assert findings(examine(packed, against=tmp_path / "board"), "W03")
 
 
 def test_what_was_scored_again_is_stated_where_one_asks(biobench, packed):
