@@ -74,6 +74,11 @@ def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.devic
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
+def computing_in(precision: Precision, device: torch.device) -> torch.autocast:
+    """Meanwhile products are computed in this precision, whatever was the rule outside."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+
+
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether an error says that memory did not suffice, on CUDA or on a CPU.
 

@@ -303,6 +303,12 @@ class Kind(Traits):
         """What is counted as right or wrong; labels of a whole document at 0, 0."""
         return {(label, 0, 0) for label in truth.labels}
 
+    def recorded_threshold(self, threshold: float) -> float | None:
+        """The threshold as a record keeps it; None where nothing is decided by one."""
+        if self.thresholds:
+            return threshold
+        return None
+
     def curve(self, scores: Mapping[str, float]) -> dict[str, float]:
         """The scores of a validation that a record keeps."""
         names = CURVE if self.counted else [metric.name for metric in self.metrics]

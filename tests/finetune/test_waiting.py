@@ -35,7 +35,7 @@ its result.
 """
 ON_THE_HOST = {"_pack_padded_sequence": 1}
 """Operations one of whose results stays on the host, and its place."""
-MODULES = ("attention", "encoder", "heads", "span_head")
+MODULES = ("attention", "encoder", "heads", "inputs", "span_head")
 """Of the models: those that send tensors to the device."""
 READS = (
     "tolist",

@@ -48,7 +48,7 @@ def _grouped(
     masks = groups.masks(window, added=dropout > 0.0)
     if dropout > 0.0:
         return dropped_attention(groups, *states, masks, dropout, scaling)
-    return grouped_attention(groups, *states, masks, dropout=0.0, scaling=scaling)
+    return grouped_attention(groups, *states, masks, scaling)
 
 
 @settings(max_examples=40)
