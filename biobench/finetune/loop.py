@@ -76,9 +76,9 @@ class Outcome:
 
     predictions: list[Prediction]
     record: TrainingRecord
-    train_seconds: float
-    evaluation_seconds: float
-    train_tokens: int
+    train_seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    train_tokens: int = 0
     best_score: float = 0.0
     threshold: float = 0.5
     network: Network | None = None

@@ -290,7 +290,6 @@ def _without_training(
     return Outcome(
         predictions,
         record,
-        train_seconds=0.0,
         evaluation_seconds=features.seconds + time.perf_counter() - began,
         train_tokens=features.tokens,
         best_score=scores[prepared.spec.selection],

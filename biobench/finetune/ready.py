@@ -199,13 +199,7 @@ def answer(
         threshold=prepared.kind.recorded_threshold(threshold),
     )
     progress(1, 1, "test")
-    return Outcome(
-        predictions,
-        record,
-        train_seconds=0.0,
-        evaluation_seconds=time.perf_counter() - began,
-        train_tokens=0,
-    )
+    return Outcome(predictions, record, evaluation_seconds=time.perf_counter() - began)
 
 
 def outputs_of(logits: Tensor, labels: Sequence[Sequence[int]], *, summed: bool) -> Tensor:

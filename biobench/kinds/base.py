@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from biobench.schema.source import fail
 from biobench.schema.strict import suggest
 from biobench.schema.tags import Mode
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Head, Probe
+from biobench.schema.training import Head
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -147,7 +147,7 @@ class Kind(Traits):
                 f"use `kind: {self.head}`",
             )
         self._check_metrics(spec)
-        self.check_probe(spec, spec.probe if spec.training.encoder == "frozen" else "none")
+        self.check_probe(spec)
         for field, default in _NOT_OF_ALL.items():
             value = attrgetter(field)(spec)
             if value != default and field not in self.fields:
@@ -188,13 +188,13 @@ class Kind(Traits):
                 f"metric.negative_label '{negative}' is not a label", suggest(negative, labels)
             )
 
-    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
-        """Raise FieldError where a probe does not fit the kind. none: the encoder is trained."""
-        if probe is None:
-            raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-        if probe == "none":
+    def check_probe(self, spec: TaskSpec) -> None:
+        """Raise FieldError where the probe of a frozen encoder does not fit the kind."""
+        if spec.training.encoder != "frozen":
             return
-        if probe.kind == "similarity":
+        if spec.probe is None:
+            raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+        if spec.probe.kind == "similarity":
             raise fail(
                 f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`"
             )

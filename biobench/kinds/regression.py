@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from biobench.schema.kind import number_of
 from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,10 +64,10 @@ class Regression(LabelKind):
             )
         super().check(spec)
 
-    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+    def check_probe(self, spec: TaskSpec) -> None:
         """Also the cosine of a pair's states, which learns nothing."""
-        if not (isinstance(probe, Probe) and probe.kind == "similarity"):
-            super().check_probe(spec, probe)
+        if spec.probe is None or spec.probe.kind != "similarity":
+            super().check_probe(spec)
 
     def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
         """Not one finite number inside the scale."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from biobench.core.arrays import Ints, ints
 from biobench.encode.tokens import Encoded
@@ -15,7 +15,6 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Probe
 
 Concept = TypeVar("Concept", str, int)
 
@@ -58,9 +57,10 @@ class Synonyms(LabelKind):
     )
     fields = ()
 
-    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+    def check_probe(self, spec: TaskSpec) -> None:
         """Nothing is trained."""
-        if not (isinstance(probe, Probe) and probe.kind == "similarity"):
+        is_frozen = spec.training.encoder == "frozen"
+        if not is_frozen or spec.probe is None or spec.probe.kind != "similarity":
             raise fail(
                 f"type '{spec.type}' trains nothing",
                 "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, "
