@@ -102,13 +102,8 @@ def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo"
     """
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    available = _field(meminfo, "MemAvailable")
-    limit = memory_left()
-    if limit is None:
-        return available
-    if available is None:
-        return limit
-    return min(available, limit)
+    amounts = (_field(meminfo, "MemAvailable"), memory_left())
+    return min((amount for amount in amounts if amount is not None), default=None)
 
 
 def reset_peak_memory(device: torch.device) -> None:

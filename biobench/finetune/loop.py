@@ -266,7 +266,7 @@ class Run:
         return total
 
     def _read_losses(self) -> None:
-        """Bring the last steps' losses to the host. Raises NonFiniteLossError for one of them."""
+        """Bring the last losses to the host. Raises NonFiniteLossError at one that is no number."""
         if not self.unread:
             return
         losses = torch.stack(self.unread).tolist()

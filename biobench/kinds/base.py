@@ -328,10 +328,7 @@ class Kind(Traits):
         return None
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
-        """Scores besides the F1 averages: those of `metrics` that are means of shares.
-
-        What a document without a prediction reaches is the kind's to say.
-        """
+        """Scores besides the F1 averages: those of `metrics` that are means of shares."""
         scores: dict[str, float] = {}
         for metric in self.metrics:
             if metric.share:

@@ -62,11 +62,10 @@ class TokenNer(SpanKind):
         """
         encoded, chances = merge_words(seen, answers)
         tags = ["O"] * len(document.tokens)  # words beyond the window
-        chance_of_word = np.zeros(len(document.tokens), dtype=np.float64)
-        for word, chances_of_tags in zip(encoded.words, chances, strict=True):
-            best = int(chances_of_tags.argmax())
+        for word, best in zip(encoded.words, chances.argmax(axis=1), strict=True):
             tags[word] = task.outputs[best]
-            chance_of_word[word] = chances_of_tags[best]
+        chance_of_word = np.zeros(len(document.tokens), dtype=np.float64)
+        chance_of_word[encoded.words] = chances.max(axis=1)
         return _prediction(task, document, tags, chance_of_word)
 
     def oracle(self, task: Task, document: Document, encoded: Windows) -> Prediction:
