@@ -66,7 +66,8 @@ class Kernel(NamedTuple):
         """
         heads, window = query.shape[1], (window[0], window[1])
         if not self.groups:
-            key, value = repeated(key, heads, 1), repeated(value, heads, 1)
+            key = repeated(key, heads, 1)
+            value = repeated(value, heads, 1)
         options: dict[str, Any] = {"scale": scaling, "window_size": window}
         if self.drops:
             options = {
@@ -79,18 +80,25 @@ class Kernel(NamedTuple):
         elif key.shape[1] != heads:
             options["enable_gqa"] = True
         out = self.call(query, key, value, offsets, offsets, longest, longest, **options)
-        states: Tensor = out[0] if isinstance(out, tuple) else out
+        if isinstance(out, tuple):
+            out = out[0]
+        states: Tensor = out
         return states
+
+
+Kernels = tuple[Kernel, ...]
 
 
 def repeated(states: Tensor, heads: int, dimension: int) -> Tensor:
     """Keys or values with as many heads as the queries; `dimension` is that of the heads."""
     times = heads // states.shape[dimension]
-    return states if times == 1 else states.repeat_interleave(times, dim=dimension)
+    if times == 1:
+        return states
+    return states.repeat_interleave(times, dim=dimension)
 
 
 @lru_cache(maxsize=1)
-def find_kernels() -> tuple[Kernel, ...]:
+def find_kernels() -> Kernels:
     """The kernels that this machine has: torch's own first, then flash-attn's. Empty without a
     GPU."""
     if not torch.cuda.is_available():
@@ -118,9 +126,11 @@ def activate(kernels: Sequence[Kernel]) -> None:
     """Let the first of these kernels replace torch's flash attention if it does so, else restore
     it. Raises ImportError where its package is missing.
     """
-    wanted = kernels[0].replaces if kernels else None
     if not hasattr(flash, "restore_flash_attention_impl"):
         return  # this torch could not give it back, so no such kernel is offered
+    wanted: str | None = None
+    if kernels:
+        wanted = kernels[0].replaces
     if wanted == flash.current_flash_attention_impl():
         return
     if wanted is None:
@@ -152,13 +162,13 @@ def states_and_gradients(model: nn.Module, compute: Callable[[], Tensor]) -> Pai
 
 
 def prove(
-    kernels: Sequence[Kernel],
+    kernels: Kernels,
     exact: Pair,
     rounded: Pair,
-    compute: Callable[[tuple[Kernel, ...]], Pair],
+    compute: Callable[[Kernels], Pair],
     *,
     drops: bool,
-) -> tuple[tuple[Kernel, ...], list[str]]:
+) -> tuple[Kernels, list[str]]:
     """(the kernels that give a model's states and gradients, why each other one does not).
 
     exact, rounded: of some documents without a kernel, in fp32 and in bf16. compute: the same with
@@ -186,23 +196,21 @@ def prove(
 
 def _difference(found: Pair, exact: Pair, rounded: Pair) -> str | None:
     """What of these values is too far from the exact ones, and how far; None where nothing is."""
-    for index, name in enumerate(("states", "gradients")):
-        wanted = exact[index]
-        error = (found[index] - wanted).square().mean().sqrt()
-        allowed = 2 * (rounded[index] - wanted).square().mean().sqrt() + 1e-3 * wanted.std()
+    names = ("states", "gradients")
+    for name, values, by_rounding, wanted in zip(names, found, rounded, exact, strict=True):
+        error = (values - wanted).square().mean().sqrt()
+        allowed = 2 * (by_rounding - wanted).square().mean().sqrt() + 1e-3 * wanted.std()
         if not error <= allowed:
             return f"{name} that differ by {float(error):.2g}"
     return None
 
 
-def fastest_first(
-    kernels: Sequence[Kernel], compute: Callable[[tuple[Kernel, ...]], Pair]
-) -> tuple[Kernel, ...]:
+def fastest_first(kernels: Kernels, compute: Callable[[Kernels], Pair]) -> Kernels:
     """The kernels by the time that each takes for a step, which `compute` makes with it; in their
     order where memory does not suffice for a trial.
     """
     if len(kernels) < 2:
-        return tuple(kernels)
+        return kernels
 
     def seconds(kernel: Kernel) -> float:
         """Of its fastest step, after one that warms up, until the results are on the host."""
@@ -218,7 +226,7 @@ def fastest_first(
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-    return tuple(kernels)
+    return kernels
 
 
 def choose_kernel(kernels: Sequence[Kernel], query: Tensor, dropout: float) -> Kernel | str:
@@ -227,9 +235,10 @@ def choose_kernel(kernels: Sequence[Kernel], query: Tensor, dropout: float) -> K
         return "no variable-length kernel computes this model"
     if query.dtype not in TYPES:
         return f"the kernels compute in bf16, not in {str(query.dtype).removeprefix('torch.')}"
-    fit = next((kernel for kernel in kernels if dropout == 0.0 or kernel.drops), None)
+    for kernel in kernels:
+        if dropout == 0.0 or kernel.drops:
+            return kernel
     return (
-        fit
-        or f"{kernels[0].name} has no dropout on attention, which this model trains with; install "
-        f"flash-attn"
+        f"{kernels[0].name} has no dropout on attention, which this model trains with; install "
+        "flash-attn"
     )

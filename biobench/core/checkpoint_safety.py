@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,17 @@ MOST_JSON_BYTES = 64 * 2**20
 """Of an index or a config; those of the largest public models have 0.2 MB."""
 MOST_LAYERS, MOST_LABELS, MOST_NUMBER = 10**6, 10**5, 2**53
 """Libraries make a list entry a layer and a dictionary entry a label, before any weight is read."""
+_LIMITS = {"num_labels|^(id2label|label2id)$": MOST_LABELS, "layer": MOST_LAYERS}
+"""Pattern of a field's name to its largest number."""
+_HARMLESS: dict[str, list[str]] = {"fast_tokenizer_files": ["tokenizer.json"], "init_inputs": []}
+"""Fields of a tokenizer's config that may name files, and what they name where they do not."""
+_PLAIN = (".safetensors", ".safetensors.index.json")
+_WEIGHTS = {
+    ".safetensors": r".*\.safetensors",
+    ".safetensors.index.json": r".*\.safetensors\.index\.json",
+    ".bin": r"pytorch_model.*\.bin",
+}
+"""Suffix to the names of weights that a model's identity covers."""
 MOST_ADDED = 20_000
 """Tokens beside a tokenizer's vocabulary; each is looked for in every text."""
 ADAPTER = "adapter_config.json"
@@ -74,14 +86,17 @@ def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
     shards = read_mapping(path, "index").get("weight_map")
     if not isinstance(shards, dict) or not shards:
         raise ModelError("the index names no weights", hint=hint, file=path)
-    for shard in {repr(name): name for name in shards.values()}.values():
-        if not _names_weights(shard, suffix) or (
-            downloaded and not (path.parent / shard).is_file()
-        ):
-            message = (
-                f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder"
+    unique = {repr(name): name for name in shards.values()}
+    for shard in unique.values():
+        is_there = _names_weights(shard, suffix)
+        if is_there and downloaded:
+            is_there = (path.parent / shard).is_file()
+        if not is_there:
+            raise ModelError(
+                f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder",
+                hint=hint,
+                file=path,
             )
-            raise ModelError(message, hint=hint, file=path)
 
 
 def check_links(folder: Path, pattern: str = "*") -> None:
@@ -103,7 +118,9 @@ def check_links(folder: Path, pattern: str = "*") -> None:
 def _check_kinds(folder: Path) -> None:
     """Whoever opens a pipe waits; whoever reads a device may never end."""
     for path in sorted(folder.iterdir()):
-        kind = kind_of(path.stat().st_mode) if path.exists() else "link to nothing"
+        kind = "link to nothing"
+        if path.exists():
+            kind = kind_of(path.stat().st_mode)
         if kind not in ("file", "folder"):
             raise ModelError(f"is a {kind}, not a file", hint="remove it", file=path)
 
@@ -127,9 +144,9 @@ def read_mapping(path: Path, called: str) -> dict[str, Any]:
 
 def _names_weights(name: object, suffix: str) -> bool:
     """Whether this is a plain file name of weights that a model's identity covers."""
-    if not isinstance(name, str) or Path(name).name != name or not name.endswith(suffix):
+    if not isinstance(name, str) or Path(name).name != name:
         return False
-    return suffix != ".bin" or name.startswith("pytorch_model")
+    return re.fullmatch(_WEIGHTS[suffix], name, re.DOTALL) is not None
 
 
 def _check_config(path: Path) -> None:
@@ -137,30 +154,33 @@ def _check_config(path: Path) -> None:
     fields = read_mapping(path, "config")
     hint = "save the model again with save_pretrained, or correct the value"
     classes = fields.get("architectures")
-    if classes is not None and not (
-        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    ):
+    if classes is not None and not _are_names(classes):
         raise ModelError("architectures is not a list of names", hint=hint, file=path)
     weights = fields.get("transformers_weights")
-    is_file = any(
-        _names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json")
-    )
-    if weights is not None and not is_file:
-        message = (
-            f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
-        )
+    if weights is not None and not any(_names_weights(weights, suffix) for suffix in _PLAIN):
         raise ModelError(
-            message, hint="leave it out, and call the file model.safetensors", file=path
+            f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder",
+            hint="leave it out, and call the file model.safetensors",
+            file=path,
         )
     for name, number in _numbers(fields):
-        limit = MOST_NUMBER
-        if "num_labels" in name or name in ("id2label", "label2id"):
-            limit = MOST_LABELS
-        elif "layer" in name:
-            limit = MOST_LAYERS
+        limit = _limit_of(name)
         if number > limit:
             message = f"{name[:80]} is {number:.3g}, at most {limit:,} is taken"
             raise ModelError(message, hint=hint, file=path)
+
+
+def _are_names(classes: object) -> bool:
+    """Whether these are a list of texts."""
+    return isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+
+
+def _limit_of(name: str) -> int:
+    """The largest number that a field of a config may hold."""
+    for pattern, limit in _LIMITS.items():
+        if re.search(pattern, name):
+            return limit
+    return MOST_NUMBER
 
 
 def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -182,8 +202,8 @@ def _check_added(path: Path) -> None:
     if not path.is_file():
         return
     fields = read_mapping(path, "list of tokens")
-    groups = [fields, *(value for value in fields.values() if isinstance(value, list | dict))]
-    added = max(map(len, groups))
+    groups = [value for value in fields.values() if isinstance(value, list | dict)]
+    added = max(map(len, [fields, *groups]))
     if added > MOST_ADDED:
         message = f"names {added:,} tokens beside the vocabulary, at most {MOST_ADDED:,} are taken"
         raise ModelError(message, hint="keep those that texts hold", file=path)
@@ -195,12 +215,12 @@ def _check_tokenizer_config(path: Path) -> None:
         return
     fields = read_mapping(path, "tokenizer's config")
     hint = "save the tokenizer again with save_pretrained"
-    for name, harmless in (("fast_tokenizer_files", ["tokenizer.json"]), ("init_inputs", [])):
+    for name, harmless in _HARMLESS.items():
         if fields.get(name) not in (None, harmless):
             message = f"{name} names files of its own: {str(fields[name])[:80]!r}"
             raise ModelError(message, hint=hint, file=path)
     limit = fields.get("model_max_length")
-    if limit is not None and not isinstance(limit, int | float):
+    if not isinstance(limit, int | float | None):
         message = f"model_max_length is {str(limit)[:80]!r}, not a number"
         raise ModelError(message, hint=hint, file=path)
 
@@ -231,9 +251,9 @@ def only_safetensors(checkpoint: str | Path, name: str | None = None) -> bool | 
     with pickled weights alone.
     """
     folder = Path(checkpoint)
-    if not folder.is_dir():
-        return None if pickle_allowed(name or str(checkpoint)) else True
-    name = name or folder.resolve().name
-    check_pickle(folder, name)
-    either = pickle_allowed(name) and not any(folder.glob("*.safetensors"))
-    return None if either else True
+    if folder.is_dir():
+        name = name or folder.resolve().name
+        check_pickle(folder, name)
+    if pickle_allowed(name or str(checkpoint)) and not any(folder.glob("*.safetensors")):
+        return None
+    return True

@@ -23,7 +23,9 @@ def position_offset(config: Any) -> int:
     if "roberta" not in family and family not in _COUNTED_FROM_PADDING:
         return 0
     pad = getattr(config, "pad_token_id", None)
-    return (int(pad) if pad is not None else 1) + 1
+    if pad is None:
+        pad = 1
+    return int(pad) + 1
 
 
 def position_limit(config: Any) -> int | None:

@@ -55,10 +55,11 @@ def writing(path: Path, place: str = RESULTS) -> Iterator[None]:
     except OSError as error:
         raise cannot_write(path, error, place) from error
     except Exception as error:
-        if (number := _SYSTEM_ERROR.search(str(error))) is None:
+        match = _SYSTEM_ERROR.search(str(error))
+        if match is None:
             raise
-        system = OSError(int(number[1]), os.strerror(int(number[1])))
-        raise cannot_write(path, system, place) from error
+        number = int(match[1])
+        raise cannot_write(path, OSError(number, os.strerror(number)), place) from error
 
 
 def temporary_name(path: Path) -> Path:
@@ -173,19 +174,24 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
 
     Raises StoreError.
     """
-    names = "*" if name is None else f"{glob.escape(name)}.*"
+    names = "*"
+    if name is not None:
+        names = f"{glob.escape(name)}.*"
     for path in folder.glob(f".{names}{_SUFFIX}"):
         try:
-            if not _is_stale(path):
-                continue
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            if _is_stale(path):
+                _remove(path)
         except FileNotFoundError:
             continue  # another process cleaned it first
         except OSError as error:
             raise cannot_write(path, error) from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _is_stale(path: Path) -> bool:
@@ -193,9 +199,10 @@ def _is_stale(path: Path) -> bool:
     the age decides, by the file system's clock.
     """
     writer = _WRITER.search(path.name)
-    ended = None if writer is None else has_ended(writer[1])
-    if ended is not None:
-        return ended
+    if writer is not None:
+        ended = has_ended(writer[1])
+        if ended is not None:
+            return ended
     return abs(folder_time(path.parent) - path.stat().st_mtime) > STALE_SECONDS
 
 
@@ -212,7 +219,7 @@ def read_regular(
         if kind != "file":
             raise failure(f"is a {kind}, not a file", hint="remove it", file=path)
         with path.open("rb") as stream:
-            content = stream.read() if most is None else stream.read(most + 1)
+            content = stream.read(-1 if most is None else most + 1)
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
         raise failure(message, hint="check the path and its permissions", file=path) from error

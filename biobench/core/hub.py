@@ -20,6 +20,8 @@ RepositoryKind = Literal["model", "dataset"]
 _PATIENCE = 60.0
 """Seconds without a byte after which a request ends, unless HF_HUB_DOWNLOAD_TIMEOUT says otherwise.
 """
+_BLOB = re.compile(r"(?:.*/)?blobs/([0-9a-f]{64}|[0-9a-f]{40})", re.DOTALL)
+"""Where the cache's links lead, by what the hub announced."""
 _BUSY = (429, 500, 502, 503, 504)
 _LOGIN = "set HF_TOKEN or run `hf auth login`"
 
@@ -47,13 +49,16 @@ def patiently(ask: Callable[[], T]) -> T:
         try:
             return ask()
         except client_errors() as error:
-            response = getattr(error, "response", None) or getattr(
-                error.__cause__, "response", None
-            )
-            if response is None or response.status_code not in _BUSY:
+            if _status_of(error) not in _BUSY and _status_of(error.__cause__) not in _BUSY:
                 raise
         time.sleep(wait)
     return ask()
+
+
+def _status_of(error: BaseException | None) -> int | None:
+    """With which the hub answered; None where it did not."""
+    response = getattr(error, "response", None)
+    return getattr(response, "status_code", None)
 
 
 def set_patience() -> None:
@@ -74,10 +79,11 @@ def _end_in_time(request: Any) -> None:
     seconds = _PATIENCE
     if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ:
         seconds = constants.HF_HUB_DOWNLOAD_TIMEOUT
-    waits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
-    request.extensions["timeout"] = {
-        name: seconds if wait is None else wait for name, wait in waits.items()
-    }
+    waits = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
+    for name, wait in (request.extensions.get("timeout") or {}).items():
+        if wait is not None:
+            waits[name] = wait
+    request.extensions["timeout"] = waits
 
 
 def explain(
@@ -93,9 +99,10 @@ def explain(
         )
     if isinstance(error, hub.LocalEntryNotFoundError | hub.OfflineModeIsEnabled):
         cause = error.__cause__
-        if cause is not None and getattr(cause, "response", None) is not None:
-            return explain(cause, name, kind, revision)
-        return _not_in_cache(kind, cause)
+        if getattr(cause, "response", None) is None:
+            return _not_in_cache(kind, cause)
+        assert cause is not None
+        return explain(cause, name, kind, revision)
     response = getattr(error, "response", None)
     if response is None:
         return _unanswered(error)
@@ -135,8 +142,9 @@ def _refused(
     from huggingface_hub import constants
     from huggingface_hub import errors as hub
 
-    folder = "datasets/" if kind == "dataset" else ""
-    page = f"{constants.ENDPOINT}/{folder}{name}"
+    page = f"{constants.ENDPOINT}/{name}"
+    if kind == "dataset":
+        page = f"{constants.ENDPOINT}/datasets/{name}"
     status, with_token = int(response.status_code), "authorization" in response.request.headers
     if isinstance(error, hub.GatedRepoError):
         if with_token:
@@ -146,7 +154,9 @@ def _refused(
     if isinstance(error, hub.RevisionNotFoundError):
         return f"it has no revision '{revision}'", f"name a branch, a tag or a commit of {page}"
     if isinstance(error, hub.RepositoryNotFoundError):
-        reason = "your token may not read it" if with_token else "is private, and no token was sent"
+        reason = "is private, and no token was sent"
+        if with_token:
+            reason = "your token may not read it"
         return f"it does not exist, or {reason}", f"check the id; for a private one {_LOGIN}"
     if status == 401:
         message = "the hub wants a token, and none was sent"
@@ -168,18 +178,21 @@ def damage(path: Path, sha256: str | None = None) -> str | None:
     The cache names a file by what the hub announced: the SHA-256 of a large file, git's SHA-1 of
     any other. The client checks sizes alone. sha256: the file's own, where it is known.
     """
-    target = Path(os.readlink(path)) if path.is_symlink() else Path()
-    name = target.name if target.parent.name == "blobs" else ""
-    if re.fullmatch(r"[0-9a-f]{64}", name):
-        actual = {sha256 or _digest(path, "sha256")}
-    elif re.fullmatch(r"[0-9a-f]{40}", name):
-        # mirrors that are no git repositories announce the plain SHA-1
-        actual = {_digest(path, "sha1", b"blob %d\0" % path.stat().st_size), _digest(path, "sha1")}
-    else:
+    if not path.is_symlink():
         return None
+    announced = _BLOB.fullmatch(os.readlink(path))
+    if announced is None:
+        return None
+    name = announced[1]
+    if len(name) == 64:
+        actual = {sha256 or _digest(path, "sha256")}
+    else:
+        # mirrors that are no git repositories announce the plain SHA-1
+        git = _digest(path, "sha1", b"blob %d\0" % path.stat().st_size)
+        actual = {git, _digest(path, "sha1")}
     if name in actual:
         return None
-    return f"its content is {sorted(actual)[0]}, the hub announced {name}"
+    return f"its content is {min(actual)}, the hub announced {name}"
 
 
 def _digest(path: Path, algorithm: str, header: bytes = b"") -> str:
@@ -197,7 +210,9 @@ def cached_commit(name: str, revision: str) -> str | None:
         path = try_to_load_from_cache(name, "config.json", revision=revision)
     except (OSError, ValueError):  # no name of a repository
         return None
-    return Path(path).parent.name if isinstance(path, str) else None
+    if not isinstance(path, str):
+        return None
+    return Path(path).parent.name
 
 
 @lru_cache(maxsize=64)

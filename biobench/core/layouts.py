@@ -17,19 +17,19 @@ def layout_hint(source: str | Path, otherwise: str) -> str:
     `0_Transformer` of sentence-transformers, `checkpoint-500` of a trainer).
     """
     folder = Path(source)
-    if not folder.is_dir():
-        return otherwise
     if (folder / "adapter_config.json").is_file():
         return _merge(folder)
-    if (folder / "config.json").is_file():
-        return otherwise
-    inside = [path for path in sorted(folder.iterdir()) if _is_checkpoint(path)]
+    inside: list[Path] = []
+    if not (folder / "config.json").is_file():
+        inside = [path for path in sorted(folder.glob("*")) if _is_checkpoint(path)]
     if not inside:
         return otherwise
     if inside[0].name == "model":
         return f"this is a run: give {inside[0]}"
-    several = "" if len(inside) == 1 else f", one of {len(inside)} in this folder"
-    return f"the checkpoint is below: give {inside[-1]}{several}"
+    hint = f"the checkpoint is below: give {inside[-1]}"
+    if len(inside) > 1:
+        hint += f", one of {len(inside)} in this folder"
+    return hint
 
 
 def _is_checkpoint(folder: Path) -> bool:

@@ -38,15 +38,17 @@ def resolve_device(device: str, option: str = "--device") -> torch.device:
     """auto takes CUDA where there is one. Raises UsageError, which names `option`, for a device
     that is not there.
     """
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise UsageError(f"{option} '{device}' is not known", hint="use auto, cpu or cuda")
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError(
-            f"{option} cuda: this torch sees no CUDA device", hint=f"use {option} cpu or auto"
-        )
-    return torch.device(device)
+    if device == "cpu":
+        return torch.device("cpu")
+    if torch.cuda.is_available():
+        return torch.device(device.replace("auto", "cuda"))
+    if device == "auto":
+        return torch.device("cpu")
+    raise UsageError(
+        f"{option} cuda: this torch sees no CUDA device", hint=f"use {option} cpu or auto"
+    )
 
 
 def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.device) -> Precision:
@@ -56,10 +58,12 @@ def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.dev
     """
     if wanted != "auto":
         return wanted
+    is_fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
-    return "bf16" if fast else "fp32"
+        is_fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    if is_fast:
+        return "bf16"
+    return "fp32"
 
 
 def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.device) -> Tensor:
@@ -68,10 +72,15 @@ def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.devic
 
     On a CPU the result may share the memory of `values`.
     """
-    tensor = values if isinstance(values, Tensor) else torch.as_tensor(values)
+    tensor = torch.as_tensor(values)
     if device.type != "cuda" or tensor.is_cuda:
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def computing_in(precision: Precision, device: torch.device) -> torch.autocast:
+    """Meanwhile products are computed in this precision, whatever was the rule outside."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -115,13 +124,17 @@ def peak_memory_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     peak = _field(Path("/proc/self/status"), "VmHWM")
-    return peak if peak is not None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if peak is None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return peak
 
 
 def _field(file: Path, name: str) -> int | None:
     """A line `name: N kB` of a file of the kernel, in bytes."""
     match = re.search(rf"^{name}:\s+(\d+) kB", system_text(file), re.MULTILINE)
-    return None if match is None else int(match[1]) * 1024
+    if match is None:
+        return None
+    return int(match[1]) * 1024
 
 
 @contextmanager
@@ -142,7 +155,9 @@ def insisting(wanted: bool) -> Iterator[None]:
 
 def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
     """State of the generators of the host and of a CUDA device."""
-    on_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    on_device: Tensor | None = None
+    if device.type == "cuda":
+        on_device = torch.cuda.get_rng_state(device)
     return torch.get_rng_state(), on_device
 
 

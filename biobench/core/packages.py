@@ -31,8 +31,7 @@ _HERE = Path(__file__).resolve().parents[2]
 
 def check_ours(name: Literal["trainer", "leaderboard"]) -> None:
     """Raise UsageError where another distribution's package would be imported by this name."""
-    spec = find_spec(name)
-    file = None if spec is None else spec.origin
+    file = getattr(find_spec(name), "origin", None)
     if file is None or Path(file).resolve().parents[1] != _HERE:
         raise UsageError(
             f"the import name '{name}' belongs to another package here ({file})",
@@ -52,7 +51,9 @@ def plugins(group: str) -> tuple[tuple[str, Any], ...]:
         try:
             loaded.append((point.name, point.load()))
         except Exception as error:  # a module of another package may raise anything
-            owner = "an installed package" if point.dist is None else f"package {point.dist.name}"
+            owner = "an installed package"
+            if point.dist is not None:
+                owner = f"package {point.dist.name}"
             raise SpecError(
                 f"plug-in '{point.name}' ({point.value}) of {owner} cannot be loaded: "
                 f"{first_line(error)}",

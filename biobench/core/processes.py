@@ -25,7 +25,9 @@ def this_process() -> str:
     """
     number, place = os.getpid(), _place()
     fields = _fields_of(number)
-    return f"{place}-{number:x}-{int(fields[_START]):x}" if place and fields else ""
+    if not place or not fields:
+        return ""
+    return f"{place}-{number:x}-{int(fields[_START]):x}"
 
 
 def has_ended(process: str) -> bool | None:
@@ -41,9 +43,10 @@ def has_ended(process: str) -> bool | None:
     except PermissionError:
         pass  # another user's process, whose start may be hidden
     fields = _fields_of(number)
-    return bool(fields) and (
-        fields[_STATE] in ("Z", "X") or fields[_START] != str(int(match["start"], 16))
-    )
+    if not fields:
+        return False
+    start = str(int(match["start"], 16))
+    return fields[_STATE] in ("Z", "X") or fields[_START] != start
 
 
 @cache

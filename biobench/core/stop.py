@@ -40,10 +40,10 @@ class StopFlag:
                 signal.default_int_handler(number, frame)
             self.set = True
             if logger is not None:
-                again = "; Ctrl-C once more ends at once" if number == signal.SIGINT else ""
-                logging.getLogger(logger).warning(
-                    "stop requested: finishing the current step, then saving%s", again
-                )
+                line = "stop requested: finishing the current step, then saving"
+                if number == signal.SIGINT:
+                    line += "; Ctrl-C once more ends at once"
+                logging.getLogger(logger).warning(line)
             if self._at_once:
                 raise RunStoppedError
 

@@ -26,7 +26,9 @@ def first_line(error: object, limit: int | None = None) -> str:
 def listed(names: Sequence[str], most: int) -> str:
     """The first names, and how many more there are."""
     line = ", ".join(names[:most])
-    return line if len(names) <= most else f"{line} and {len(names) - most} more"
+    if len(names) > most:
+        line += f" and {len(names) - most} more"
+    return line
 
 
 def plural(number: int, one: str, several: str = "") -> str:
@@ -49,20 +51,19 @@ def words(text: str) -> list[str]:
 @lru_cache(maxsize=1 << 18)
 def hash_of(text: str) -> int:
     """64 bits of a word or a text."""
-    return int.from_bytes(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
-    )
+    content = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(content, digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def runs(tokens: list[str], n: int) -> Hashes:
     """A 64-bit hash for each run of n words, a polynomial over the words' hashes; empty for shorter
     texts.
     """
-    if len(tokens) < n:
-        return np.zeros(0, dtype=np.uint64)
-    hashes = np.fromiter((hash_of(t) for t in tokens), dtype=np.uint64, count=len(tokens))
-    total = np.zeros(len(tokens) - n + 1, dtype=np.uint64)
+    count = max(0, len(tokens) - n + 1)
+    hashes = np.fromiter(map(hash_of, tokens), dtype=np.uint64, count=len(tokens))
+    total = np.zeros(count, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        for k in range(n):
-            total = total * np.uint64(_BASE) + hashes[k : len(tokens) - n + 1 + k]
+        for shift in range(n):
+            total = total * np.uint64(_BASE) + hashes[shift : shift + count]
     return total

@@ -31,6 +31,8 @@ BUSY = 0.75
 """Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
 GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _GROUP = re.compile(r"^0::/*(.*)$", re.MULTILINE)
+_QUOTA = re.compile(r"(0*[1-9]\d*) (0*[1-9]\d*)", re.ASCII)
+"""Microseconds of CPU time that each period of so many grants; `max` stands for no limit."""
 _DROPPED = re.compile(r"^inactive_file (\d+)$", re.MULTILINE)
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
@@ -46,18 +48,30 @@ def prepare_threads(threads: int | None = None) -> int:
     """
     # a list has a number for each level of nesting, of which torch has one
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    wished = int(text) if text.isdecimal() else 0
+    wished = _whole(text) or 0
     count = threads or wished or usable_cpus()
     if count != wished:
         os.environ["OMP_NUM_THREADS"] = str(count)
-    if not any(name in os.environ for name in _WAITING):
-        if cpu_quota() is not None or (machine_load() or 0.0) > BUSY * usable_cpus():
-            os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        else:
-            os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+    if os.environ.keys().isdisjoint(_WAITING):
+        _shorten_waiting()
     if threads is not None and "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     return count
+
+
+def _shorten_waiting() -> None:
+    """Let waiting threads sleep at once where cores are short, and spin for a moment elsewhere."""
+    if cpu_quota() is not None or machine_load() > BUSY * usable_cpus():
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    else:
+        os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+
+
+def _whole(text: str) -> int | None:
+    """The number that a text is; None where it is none."""
+    if text.isdecimal():
+        return int(text)
+    return None
 
 
 def usable_cpus() -> int:
@@ -68,28 +82,30 @@ def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     limit = cpu_quota()
-    return allowed if limit is None else max(1, min(allowed, math.ceil(limit)))
+    if limit is not None:
+        allowed = min(allowed, math.ceil(limit))
+    return max(1, allowed)
 
 
-def machine_load() -> float | None:
-    """Load of the last minute; None where the system does not tell it, as in a container that hides
+def machine_load() -> float:
+    """Load of the last minute; 0 where the system does not tell it, as in a container that hides
     it.
     """
     try:
         return os.getloadavg()[0]
     except OSError:
-        return None
+        return 0.0
 
 
 def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:
     """CPUs that the control groups of this process grant, the least of all levels; None where none
     limits it.
     """
-    granted = []
+    granted: list[float] = []
     for folder in _levels(groups, root):
-        amount, _, period = system_text(folder / "cpu.max").partition(" ")
-        if amount.isdecimal() and period.isdecimal() and int(amount) * int(period):
-            granted.append(int(amount) / int(period))
+        quota = _QUOTA.fullmatch(system_text(folder / "cpu.max"))
+        if quota:
+            granted.append(int(quota[1]) / int(quota[2]))
     return min(granted, default=None)
 
 
@@ -100,19 +116,26 @@ def memory_left(groups: Path = GROUPS, root: Path = ROOT) -> int | None:
     What the group uses counts without the file pages that the kernel drops first when memory runs
     short.
     """
-    rooms = []
+    amounts: list[int] = []
     for folder in _levels(groups, root):
-        limits = [system_text(folder / f"memory.{name}") for name in ("max", "high")]
-        limit = min((int(text) for text in limits if text.isdecimal()), default=None)
-        used = system_text(folder / "memory.current")
-        if limit is not None and used.isdecimal():
-            dropped = _DROPPED.search(system_text(folder / "memory.stat"))
-            droppable = int(dropped[1]) if dropped else 0
-            rooms.append(max(0, limit - max(0, int(used) - droppable)))
-    return min(rooms, default=None)
+        used = _whole(system_text(folder / "memory.current"))
+        if used is None:
+            continue
+        dropped = _DROPPED.search(system_text(folder / "memory.stat"))
+        if dropped:
+            used = max(0, used - int(dropped[1]))
+        for name in ("max", "high"):
+            limit = _whole(system_text(folder / f"memory.{name}"))
+            if limit is not None:
+                amounts.append(max(0, limit - used))
+    return min(amounts, default=None)
 
 
 def _levels(groups: Path, root: Path) -> list[Path]:
     """The folders of the process's group and of all above it; containers see theirs there."""
-    paths = [Path(name) for name in _GROUP.findall(system_text(groups))]
-    return [root / level for path in paths for level in (path, *path.parents)]
+    levels: list[Path] = []
+    for name in _GROUP.findall(system_text(groups)):
+        group = Path(name)
+        for level in (group, *group.parents):
+            levels.append(root / level)
+    return levels

@@ -9,19 +9,19 @@ names the class.
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.utils.hub import cached_file
 
-from biobench.core.checkpoint_safety import TOKENIZER_FILES, check_tokenizer
+from biobench.core.arrays import Ints, ints
+from biobench.core.checkpoint_safety import TOKENIZER_FILES, check_tokenizer, read_mapping
 from biobench.core.files import broken_file
 from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
@@ -60,9 +60,49 @@ class ReadTokenizer(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a tokenizer comes from: a hub id with a revision, or a folder."""
+
+    name: str
+    revision: str | None
+    trust_remote_code: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """None for a hub id."""
+        path = Path(self.name)
+        if path.is_dir():
+            return path
+        return None
+
+    def file(self, name: str) -> Path | None:
+        """None where the checkpoint has no file of that name, or nobody can be asked."""
+        try:
+            path = cached_file(self.name, name, revision=self.revision, **_QUIET)
+        except (OSError, ValueError):
+            return None
+        if path is None:
+            return None
+        return Path(path)
+
+    def refusal(self, problem: str, hint: str, file: Path | None = None) -> ModelError:
+        """The error that this tokenizer cannot be used. file: at fault; else the folder is."""
+        named = "the tokenizer"
+        if self.folder is None:
+            named = f"the tokenizer of '{self.name}'"
+        return ModelError(f"{named} {problem}", hint=hint, file=file or self.folder)
+
+    @property
+    def without_files(self) -> str:
+        """What helps where the tokenizer's files are missing."""
+        otherwise = f"the folder must hold the tokenizer's files ({FILE} or the vocabulary)"
+        return layout_hint(self.name, otherwise)
+
+
 def load_tokenizer(source: str | Path, *, revision: str | None = None) -> PreTrainedTokenizerBase:
     """The tokenizer of a checkpoint (hub id or folder); see `read_tokenizer`."""
-    return _read(source, revision, trust_remote_code=False).tokenizer
+    return _read(_Source(str(source), revision)).tokenizer
 
 
 def read_tokenizer(
@@ -73,96 +113,101 @@ def read_tokenizer(
     Raises ModelError where there is none, where it knows no word, and where it draws its tokens at
     random and cannot be told not to.
     """
-    read = _read(source, revision, trust_remote_code)
+    read = _read(_Source(str(source), revision, trust_remote_code))
     lines = unreachable(read.tokenizer, by_file=FILE in read.maker)
     return read._replace(notes=(*read.notes, *lines))
 
 
-def probe_ids(tokenizer: PreTrainedTokenizerBase) -> NDArray[np.int64]:
+def probe_ids(tokenizer: PreTrainedTokenizerBase) -> Ints:
     """Ids that stand in texts, each once, without special tokens."""
-    rows = tokenizer(list(PROBES), add_special_tokens=False, verbose=False)["input_ids"]
-    ids = {number for row in rows for number in row}
-    return np.array(sorted(ids - set(tokenizer.all_special_ids)), dtype=np.int64)
+    ids = set(chain.from_iterable(_ids(tokenizer, list(PROBES), add_special_tokens=False)))
+    return ints(sorted(ids.difference(tokenizer.all_special_ids)))
 
 
-def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> ReadTokenizer:
-    _gate(source, revision)
+def _read(source: _Source) -> ReadTokenizer:
+    _gate(source)
     try:
-        library: PreTrainedTokenizerBase | None = AutoTokenizer.from_pretrained(
-            str(source), revision=revision, trust_remote_code=trust_remote_code
+        library = AutoTokenizer.from_pretrained(
+            source.name, revision=source.revision, trust_remote_code=source.trust_remote_code
         )
-        error: Exception | None = None
     # Not narrower: tokenizers raises the bare class for a file that is not whole, the checkpoint's
     # own code and transformers' converters raise anything, and the file may be read all the same.
-    except Exception as raised:
-        library, error = None, raised
-    file = None
-    if not _made_by_code(source, revision, library, trust_remote_code):
-        file = _file(source, FILE, revision)
-    if library is None and file is None:
-        raise _not_loaded(source, error) from error
-    if library is None or (file is not None and type(library) is not PreTrainedTokenizerFast):
-        read = _compared(source, revision, library, error)
+    except Exception as error:
+        read = _instead_of_class(source, error)
     else:
-        maker = type(library).__name__ if file is None else FILE
-        read = _without_dropout(ReadTokenizer(library, maker))
+        read = _with_class(source, library)
     _check(source, read.tokenizer)
     return read
 
 
-def _gate(source: str | Path, revision: str | None) -> None:
+def _gate(source: _Source) -> None:
     """Refuse files that would lead the library elsewhere, fill memory or take for ever."""
-    files = [_file(source, name, revision) for name in (*TOKENIZER_FILES, FILE)]
-    for folder in {file.parent for file in files if file is not None} | {Path(source)}:
-        if folder.is_dir():
-            check_tokenizer(folder)
-    if files[-1] is not None:
-        try_tokenizer(files[-1])
+    file = source.file(FILE)
+    files = [file, *map(source.file, TOKENIZER_FILES)]
+    folders = {source.folder, *(found.parent for found in files if found is not None)}
+    for folder in filter(None, folders):
+        check_tokenizer(folder)
+    if file is not None:
+        try_tokenizer(file)
 
 
-def _made_by_code(
-    source: str | Path,
-    revision: str | None,
-    library: PreTrainedTokenizerBase | None,
-    trust_remote_code: bool,
-) -> bool:
-    """Whether code in the checkpoint makes the tokenizer, or would if it were trusted: it is then
-    the truth.
+def _with_class(source: _Source, library: PreTrainedTokenizerBase) -> ReadTokenizer:
+    """The tokenizer of the library's class where it reads as `tokenizer.json` does, else that of
+    the file. One of the checkpoint's own code is the truth.
     """
-    if library is not None:
-        return not type(library).__module__.startswith("transformers.")
-    return "auto_map" in _settings(source, revision) and not trust_remote_code
-
-
-def _compared(
-    source: str | Path,
-    revision: str | None,
-    library: PreTrainedTokenizerBase | None,
-    error: Exception | None,
-) -> ReadTokenizer:
-    """The library's tokenizer where it reads as `tokenizer.json` does, else that of the file.
-
-    error: why the library has none.
-    """
+    made_by = type(library)
+    is_own_code = not made_by.__module__.startswith("transformers.")
+    if is_own_code or source.file(FILE) is None:
+        return _without_dropout(ReadTokenizer(library, made_by.__name__))
+    if made_by is PreTrainedTokenizerFast:
+        return _without_dropout(ReadTokenizer(library, FILE))
     try:
-        by_file: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
-            str(source), revision=revision or "main"
-        )
+        by_file = _by_file(source)
     except Exception as damage:  # not narrower: the bare class, as above
-        raise _not_loaded(source, error or damage) from damage
-    notes = [_DROPOUT] if _switch_off_dropout(by_file) else []
-    if library is None:
-        why = f"transformers cannot build the class that is named: {first_line(error, 120)}"
-    else:
-        read = _without_dropout(
-            ReadTokenizer(library, f"{type(library).__name__}, equal to {FILE}")
-        )
-        _take_roles(library, by_file)
-        if _alike(library, by_file):
-            return read
-        why = f"{type(library).__name__}, which transformers builds for it, gives other tokens"
-    notes.insert(0, f"the tokenizer is read from {FILE} itself: {why}")
-    return ReadTokenizer(by_file, FILE, tuple(notes), (FILE,))
+        raise _not_loaded(source, damage) from damage
+    # Before the texts are read: dropout gives a text other tokens each time.
+    read = _without_dropout(ReadTokenizer(library, f"{made_by.__name__}, equal to {FILE}"))
+    had_dropout = _switch_off_dropout(by_file)
+    _take_roles(library, by_file)
+    if _alike(library, by_file):
+        return read
+    why = f"{made_by.__name__}, which transformers builds for it, gives other tokens"
+    return _of_the_file(by_file, why, had_dropout=had_dropout)
+
+
+def _instead_of_class(source: _Source, error: Exception) -> ReadTokenizer:
+    """The tokenizer of the file, where the library cannot build its class. error: why.
+
+    Code in the checkpoint that would make the tokenizer if it were trusted is the truth.
+    """
+    file = source.file(FILE)
+    is_own_code = not source.trust_remote_code and "auto_map" in _settings(source)
+    if is_own_code or file is None:
+        raise _not_loaded(source, error) from error
+    try:
+        by_file = _by_file(source)
+    except Exception as damage:  # not narrower: the bare class, as above
+        raise _not_loaded(source, error) from damage
+    had_dropout = _switch_off_dropout(by_file)
+    why = f"transformers cannot build the class that is named: {first_line(error, 120)}"
+    return _of_the_file(by_file, why, had_dropout=had_dropout)
+
+
+def _by_file(source: _Source) -> PreTrainedTokenizerBase:
+    tokenizer: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
+        source.name, revision=source.revision or "main"
+    )
+    return tokenizer
+
+
+def _of_the_file(
+    tokenizer: PreTrainedTokenizerBase, why: str, *, had_dropout: bool
+) -> ReadTokenizer:
+    """The tokenizer of the file itself, with a note why."""
+    notes = [f"the tokenizer is read from {FILE} itself: {why}"]
+    if had_dropout:
+        notes.append(_DROPOUT)
+    return ReadTokenizer(tokenizer, FILE, tuple(notes), (FILE,))
 
 
 def _take_roles(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -> None:
@@ -172,11 +217,11 @@ def _take_roles(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBa
     vocabulary = by_file.get_vocab()
     missing: dict[str, Any] = {}
     for role in ROLES:
-        token = getattr(library, f"{role}_token")
-        if getattr(by_file, f"{role}_token") is None and token in vocabulary:
-            missing[f"{role}_token"] = token
-    if missing:
-        by_file.add_special_tokens(missing)
+        name = f"{role}_token"
+        token = getattr(library, name)
+        if getattr(by_file, name) is None and token in vocabulary:
+            missing[name] = token
+    by_file.add_special_tokens(missing)
     by_file.model_input_names = library.model_input_names
     by_file.padding_side = library.padding_side
 
@@ -193,8 +238,11 @@ def _alike(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -
         return False
 
 
-def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
-    ids: list[list[int]] = tokenizer(texts, verbose=False)["input_ids"]
+def _ids(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], *, add_special_tokens: bool = True
+) -> list[list[int]]:
+    encoding = tokenizer(texts, add_special_tokens=add_special_tokens, verbose=False)
+    ids: list[list[int]] = encoding["input_ids"]
     return ids
 
 
@@ -214,57 +262,50 @@ def _without_dropout(read: ReadTokenizer) -> ReadTokenizer:
     return read._replace(notes=(_DROPOUT,), changes=("no BPE dropout",))
 
 
-def _check(source: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:
+def _check(source: _Source, tokenizer: PreTrainedTokenizerBase) -> None:
     """Raise ModelError for a tokenizer that knows no word, cannot read a text, or reads it in two
     ways.
 
     Without the tokenizer's files the library makes an empty one, to which every word is unknown.
     """
-    folder = source if Path(source).is_dir() else None
+    texts = [SENTENCE, _RARE]
     try:
-        readings = [_ids(tokenizer, [SENTENCE, _RARE]) for _ in range(4)]
+        reading = _ids(tokenizer, texts)
+        is_steady = all(_ids(tokenizer, texts) == reading for _ in range(3))
     except Exception as error:  # not narrower: the bare class, as above
-        message = f"{_whose(source)} cannot read every text: {first_line(error, 200)}"
-        hint = "its vocabulary must hold the token for unknown words"
-        raise ModelError(message, hint=hint, file=folder) from error
-    body = tokenizer(SENTENCE, add_special_tokens=False)["input_ids"]
-    if set(body) <= set(tokenizer.all_special_ids):
-        message = f"{_whose(source)} knows no word of a plain sentence"
-        raise ModelError(message, hint=_without_files(source), file=folder)
-    if any(reading != readings[0] for reading in readings):
-        raise ModelError(
-            f"{_whose(source)} gives one text other tokens each time",
+        raise source.refusal(
+            f"cannot read every text: {first_line(error, 200)}",
+            hint="its vocabulary must hold the token for unknown words",
+        ) from error
+    (sentence,) = _ids(tokenizer, [SENTENCE], add_special_tokens=False)
+    if set(sentence) <= set(tokenizer.all_special_ids):
+        raise source.refusal("knows no word of a plain sentence", hint=source.without_files)
+    if not is_steady:
+        raise source.refusal(
+            "gives one text other tokens each time",
             hint=f"take what samples, such as enable_sampling, out of {SETTINGS}",
-            file=folder,
         )
 
 
-def _whose(source: str | Path) -> str:
-    return "the tokenizer" if Path(source).is_dir() else f"the tokenizer of '{source}'"
-
-
-def _without_files(source: str | Path) -> str:
-    otherwise = f"the folder must hold the tokenizer's files ({FILE} or the vocabulary)"
-    return layout_hint(source, otherwise)
-
-
-def _not_loaded(source: str | Path, error: Exception | None) -> ModelError:
+def _not_loaded(source: _Source, error: Exception) -> ModelError:
     """The refusal of a tokenizer that cannot be loaded, with the file or the package at fault."""
-    folder = Path(source) if Path(source).is_dir() else None
-    hint = _without_files(source)
-    broken = folder and broken_file(folder, FILE, lambda path: Tokenizer.from_file(str(path)))
-    if broken:
+    hint, broken = source.without_files, None
+    if source.folder is not None:
+        broken = broken_file(source.folder, FILE, lambda path: Tokenizer.from_file(str(path)))
+    package = _missing_package(error)
+    if broken is not None:
         hint = "copy or download the file again, or save the tokenizer again"
-    elif package := _missing_package(error):
+    elif package is not None:
         hint = f"install what this tokenizer needs: pip install {package}"
-    message = f"{_whose(source)} cannot be loaded: {first_line(error, 200)}"
-    return ModelError(message, hint=hint, file=broken or folder)
+    return source.refusal(f"cannot be loaded: {first_line(error, 200)}", hint, broken)
 
 
-def _missing_package(error: Exception | None) -> str | None:
+def _missing_package(error: Exception) -> str | None:
     """The package that an error asks for and that is not installed; None where it asks for none."""
+    package: str | None = None
     asked = _ASKED.search(str(error))
-    package = asked and asked[asked.lastindex or 0]
+    if asked is not None:
+        package = asked[asked.lastindex or 0]
     if isinstance(error, ModuleNotFoundError):
         package = error.name
     if not package:
@@ -276,22 +317,12 @@ def _missing_package(error: Exception | None) -> str | None:
     return None
 
 
-def _settings(source: str | Path, revision: str | None) -> dict[str, Any]:
+def _settings(source: _Source) -> dict[str, Any]:
     """What `tokenizer_config.json` says; empty where it is missing or cannot be read."""
-    file = _file(source, SETTINGS, revision)
+    file = source.file(SETTINGS)
     if file is None:
         return {}
     try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_mapping(file, "tokenizer's config")
+    except ModelError:
         return {}
-    return settings if isinstance(settings, dict) else {}
-
-
-def _file(source: str | Path, name: str, revision: str | None) -> Path | None:
-    """A file of the checkpoint; None where it has none of that name, or nobody can be asked."""
-    try:
-        path = cached_file(str(source), name, revision=revision, **_QUIET)
-    except (OSError, ValueError):
-        return None
-    return None if path is None else Path(path)

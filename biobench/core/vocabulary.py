@@ -53,26 +53,24 @@ def unreachable(tokenizer: Any, *, by_file: bool) -> list[str]:
     words = sampled_words(tokenizer)
     lines = []
     for kind, letters in _KINDS.items():
-        with_letters = [word for word in words if letters.search(word)]
-        if len(with_letters) <= _ENOUGH * len(words):
-            continue
-        if letters.search(_read_back(tokenizer, with_letters)):
-            continue
-        share = f"{100 * len(with_letters) / len(words):.0f}%"
-        lines.append(
-            f"the tokenizer never gives the entries of its vocabulary with {kind} "
-            f"({share} of it, such as '{with_letters[0]}'); if the encoder was trained with "
-            f"them, {_remedy(tokenizer, kind, by_file=by_file)}"
-        )
+        with_letters = list(filter(letters.search, words))
+        are_some = len(with_letters) > _ENOUGH * len(words)
+        if are_some and not letters.search(_read_back(tokenizer, with_letters)):
+            share = 100 * len(with_letters) / len(words)
+            lines.append(
+                f"the tokenizer never gives the entries of its vocabulary with {kind} "
+                f"({share:.0f}% of it, such as '{with_letters[0]}'); if the encoder was trained "
+                f"with them, {_remedy(tokenizer, kind, by_file=by_file)}"
+            )
     return lines
 
 
 def _read_back(tokenizer: Any, words: list[str]) -> str:
     """The text of the ids that the tokenizer gives for these words, without special tokens."""
     rows = tokenizer(_joined(words), add_special_tokens=False, verbose=False)["input_ids"]
-    special = set(tokenizer.all_special_ids)
-    ids = [number for number in chain.from_iterable(rows) if number not in special]
-    return str(tokenizer.convert_tokens_to_string(tokenizer.convert_ids_to_tokens(ids)))
+    ids = list(chain.from_iterable(rows))
+    pieces = tokenizer.convert_ids_to_tokens(ids, skip_special_tokens=True)
+    return str(tokenizer.convert_tokens_to_string(pieces))
 
 
 def _joined(words: list[str]) -> list[str]:

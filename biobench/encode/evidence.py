@@ -21,18 +21,25 @@ def shown_labels(
     None where that cannot be known: a label without a mention in the corpus (`Document.evidence`),
     or a tokenizer that gives no character offsets.
     """
+    labels: list[tuple[str, ...] | None] = [None] * len(documents)
+    if not tokenizer.is_fast:
+        return labels
     marked: dict[int, Document] = {}
     for index, document in enumerate(documents):
-        if tokenizer.is_fast and set(document.labels) <= {label for label, _ in document.evidence}:
-            ends = sorted({end for label, end in document.evidence if label in document.labels})
-            # the last character of each mention, as a word: it is visible where its token is
-            marked[index] = replace(document, tokens=tuple((end - 1, end) for end in ends))
-    windows = encode_documents(list(marked.values()), tokenizer, window, words=True)
-    labels: list[tuple[str, ...] | None] = [None] * len(documents)
-    for (index, document), encoded in zip(marked.items(), windows, strict=True):
-        horizon = 0
-        if len(encoded.words):
-            horizon = document.tokens[encoded.words[-1]][1]
         end_of = dict(document.evidence)
+        if end_of.keys() >= set(document.labels):
+            marked[index] = _with_ends(document)
+    windows = encode_documents(list(marked.values()), tokenizer, window, words=True)
+    for (index, document), encoded in zip(marked.items(), windows, strict=True):
+        end_of = dict(document.evidence)
+        horizon = max((document.tokens[word][1] for word in encoded.words), default=0)
         labels[index] = tuple(label for label in document.labels if end_of[label] <= horizon)
     return labels
+
+
+def _with_ends(document: Document) -> Document:
+    """The document with the last character of each mention of its labels as a word: it is visible
+    where its token is.
+    """
+    ends = {end for label, end in document.evidence if label in document.labels}
+    return replace(document, tokens=tuple((end - 1, end) for end in sorted(ends)))

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.encode.tokens import Encoded, Ints
+from biobench.core.arrays import Floats, Ints, no_ints
+from biobench.encode.tokens import Encoded
 
 PlacedSpans = NDArray[np.float64]
 """(spans, 4): first unit, last unit, type, score (0-1); units are counted in the document."""
@@ -46,9 +47,7 @@ def deciding(windows: Sequence[Encoded], begins: Ints, ends: Ints) -> Ints:
     return np.where(margins.max(axis=0) >= 0, best, -1)
 
 
-def merge_words(
-    windows: Sequence[Encoded], rows: Sequence[NDArray[np.float32]]
-) -> tuple[Encoded, NDArray[np.float32]]:
+def merge_words(windows: Sequence[Encoded], rows: Sequence[Floats]) -> tuple[Encoded, Floats]:
     """One window over all visible words, and each word's row from the window that decides on it.
 
     rows: per window, (visible words, outputs).
@@ -62,7 +61,7 @@ def merge_words(
         at = np.searchsorted(words, window.words)
         decided = chosen[at] == index
         merged[at[decided]] = values[decided]
-    return Encoded(ids=np.zeros(0, np.int64), first=words, words=words, truncated=True), merged
+    return Encoded(no_ints(), first=words, words=words, truncated=True), merged
 
 
 def merge_spans(windows: Sequence[Encoded], window_spans: Sequence[PlacedSpans]) -> PlacedSpans:
@@ -76,11 +75,9 @@ def merge_spans(windows: Sequence[Encoded], window_spans: Sequence[PlacedSpans])
     return np.concatenate(decided)
 
 
-def merge_labels(
-    rows: Sequence[NDArray[np.float32]], rule: Literal["max", "mean"]
-) -> NDArray[np.float32]:
+def merge_labels(rows: Sequence[Floats], rule: Literal["max", "mean"]) -> Floats:
     """(labels,) scores of a document from those of its windows."""
-    if len(rows) == 1:
-        return rows[0]
-    merge = np.max if rule == "max" else np.mean
-    return np.asarray(merge(np.stack(rows), axis=0), dtype=np.float32)
+    windows = np.stack(rows)
+    if rule == "max":
+        return np.asarray(windows.max(axis=0))
+    return np.asarray(windows.mean(axis=0))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
+from biobench.core.arrays import ints, no_ints
 from biobench.encode.tokens import Encoded, Ids, find_ids, ids_of
 from biobench.errors import ModelError
 from biobench.schema.document import Document
@@ -19,10 +18,10 @@ Shorten = Literal["shorten_longer", "shorten_text"]
 
 
 class PairForm(NamedTuple):
-    """What a tokenizer puts before, between and after a pair of texts, and the token types of the
-    five parts.
+    """What a tokenizer puts before, between and after a pair of texts.
 
-    types: of prefix, first text, between, second text, suffix; None where the tokenizer gives none.
+    types: token type of each part: prefix, first text, between, second text, suffix; None where the
+    tokenizer gives none.
     """
 
     prefix: Ids
@@ -35,28 +34,15 @@ class PairForm(NamedTuple):
         """Tokens besides the texts."""
         return len(self.prefix) + len(self.between) + len(self.suffix)
 
-    def ids(self, query: Ids, text: Ids) -> Ids:
-        """The whole sequence."""
-        return [*self.prefix, *query, *self.between, *text, *self.suffix]
-
     def encoded(self, query: Ids, text: Ids, *, truncated: bool) -> Encoded:
         """The whole sequence, in which no words are looked for."""
-        none = np.zeros(0, dtype=np.int64)
-        return Encoded(
-            ids=np.asarray(self.ids(query, text), dtype=np.int64),
-            first=none,
-            words=none,
-            truncated=truncated,
-            types=np.asarray(self.types_of(query, text), dtype=np.int64),
-        )
-
-    def types_of(self, query: Ids, text: Ids) -> Ids:
-        """The token type of each id of the sequence; empty where there are none."""
-        if self.types is None:
-            return []
-        prefix, query_type, between, text_type, suffix = self.types
-        query_types, text_types = [query_type] * len(query), [text_type] * len(text)
-        return [*prefix, *query_types, *between, *text_types, *suffix]
+        ids = [*self.prefix, *query, *self.between, *text, *self.suffix]
+        types = no_ints()
+        if self.types is not None:
+            prefix, query_type, between, text_type, suffix = self.types
+            of_query, of_text = [query_type] * len(query), [text_type] * len(text)
+            types = ints([*prefix, *of_query, *between, *of_text, *suffix])
+        return Encoded(ints(ids), truncated=truncated, types=types)
 
 
 def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
@@ -71,13 +57,13 @@ def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
             "the tokenizer makes no pair of two texts",
             hint="the task gives it two texts, one before the other",
         )
+
     types = None
     if "token_type_ids" in encoding:
-        every = list(encoding["token_type_ids"])
-        prefix, between, suffix = _around(every, query, text)
-        types = (prefix, every[query.start], between, every[text.start], suffix)
-    prefix, between, suffix = _around(ids, query, text)
-    return PairForm(prefix, between, suffix, types)
+        of_tokens = list(encoding["token_type_ids"])
+        prefix, between, suffix = _around(of_tokens, query, text)
+        types = (prefix, of_tokens[query.start], between, of_tokens[text.start], suffix)
+    return PairForm(*_around(ids, query, text), types)
 
 
 def _around(sequence: Ids, query: slice, text: slice) -> tuple[Ids, Ids, Ids]:

@@ -7,21 +7,25 @@ Tokenizers that give no character offsets are fed word by word instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from biobench.core.arrays import Ints, ints, no_ints
 from biobench.errors import ModelError
 from biobench.schema.document import Document
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase as Tokenizer
 
 Ids = list[int]
-Ints = NDArray[np.int64]
+Offsets = Sequence[tuple[int, int]]
+"""Characters [start, end) of each token, or of each word."""
+
+_CHUNK = 1000
+"""Texts that are tokenised at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +41,23 @@ class Encoded:
     """
 
     ids: Ints
-    first: Ints
-    words: Ints
-    truncated: bool
-    stop: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    first: Ints = field(default_factory=no_ints)
+    words: Ints = field(default_factory=no_ints)
+    truncated: bool = False
+    stop: Ints = field(default_factory=no_ints)
     cut_left: bool = False
     cut_right: bool = False
-    types: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    types: Ints = field(default_factory=no_ints)
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-class PlacedWord(NamedTuple):
-    """A word of a document and its tokens [start, stop)."""
-
-    word: int
-    start: int
-    stop: int
-
-
 class Body(NamedTuple):
-    """Token ids of a whole document, and its words from left to right."""
+    """A whole document: its token ids, and (words, 3) each word with its tokens [start, stop)."""
 
     ids: Ids
-    words: Sequence[PlacedWord]
+    words: Ints
 
 
 class Frame(NamedTuple):
@@ -76,20 +72,21 @@ class Frame(NamedTuple):
     def window(self, body: Body, begin: int) -> Encoded:
         """The part of a document that begins with this token."""
         end = min(begin + self.room, len(body.ids))
-        visible = [word for word in body.words if begin <= word.start < end]
+        starts = body.words[:, 1]
+        words, firsts, stops = body.words[(begin <= starts) & (starts < end)].T
         shift = len(self.prefix) - begin
         return Encoded(
-            ids=np.asarray(self.prefix + body.ids[begin:end] + self.suffix, dtype=np.int64),
-            first=np.asarray([word.start + shift for word in visible], dtype=np.int64),
-            words=np.asarray([word.word for word in visible], dtype=np.int64),
+            ids=ints(self.prefix + body.ids[begin:end] + self.suffix),
+            first=firsts + shift,
+            words=words,
             truncated=len(body.ids) > self.room,
-            stop=np.asarray([min(word.stop, end) + shift for word in visible], dtype=np.int64),
+            stop=np.minimum(stops, end) + shift,
             cut_left=begin > 0,
             cut_right=end < len(body.ids),
         )
 
 
-def _frame(tokenizer: PreTrainedTokenizerBase, max_length: int) -> Frame:
+def _frame(tokenizer: Tokenizer, max_length: int) -> Frame:
     prefix, suffix = special_tokens(tokenizer)
     return Frame(prefix, suffix, max_length - len(prefix) - len(suffix))
 
@@ -97,6 +94,27 @@ def _frame(tokenizer: PreTrainedTokenizerBase, max_length: int) -> Frame:
 def ids_of(tokenizer: Any, text: str) -> Ids:
     """A text's token ids without special tokens."""
     return list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+def tokenised(
+    texts: Sequence[str], tokenizer: Any, *, offsets: bool, at_once: int = _CHUNK
+) -> Iterator[tuple[Ids, Offsets]]:
+    """Each text's ids without special tokens, and their characters.
+
+    offsets: whether characters are asked for, which a fast tokenizer alone can tell; else there are
+    none. at_once: texts that are tokenised together.
+    """
+    for begin in range(0, len(texts), at_once):
+        encoding = tokenizer(
+            list(texts[begin : begin + at_once]),
+            add_special_tokens=False,
+            return_offsets_mapping=offsets,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+        rows = encoding["input_ids"]
+        yield from zip(rows, encoding.get("offset_mapping", [()] * len(rows)), strict=True)
 
 
 def find_ids(ids: Ids, wanted: Ids, start: int) -> slice | None:
@@ -107,19 +125,17 @@ def find_ids(ids: Ids, wanted: Ids, start: int) -> slice | None:
     return None
 
 
-def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[Ids, Ids]:
+def special_tokens(tokenizer: Tokenizer) -> tuple[Ids, Ids]:
     """Ids that the tokenizer puts before and after a single text."""
     full = list(tokenizer("a")["input_ids"])
     text = find_ids(full, ids_of(tokenizer, "a"), 0)
-    return (full, []) if text is None else (full[: text.start], full[text.stop :])
+    if text is None:
+        return full, []
+    return full[: text.start], full[text.stop :]
 
 
 def encode_documents(
-    documents: Sequence[Document],
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    *,
-    words: bool,
+    documents: Sequence[Document], tokenizer: Tokenizer, max_length: int, *, words: bool
 ) -> list[Encoded]:
     """Encode each document into a window of `max_length` tokens, special tokens included.
 
@@ -131,7 +147,7 @@ def encode_documents(
 
 def encode_windows(
     documents: Sequence[Document],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     max_length: int,
     overlap: int,
     *,
@@ -159,79 +175,70 @@ def encode_windows(
     return windows, owner
 
 
-def _bodies(
-    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, words: bool
-) -> list[Body]:
-    if tokenizer.is_fast:
-        bodies = _fast_bodies(documents, tokenizer, words)
+def _bodies(documents: Sequence[Document], tokenizer: Tokenizer, words: bool) -> Iterator[Body]:
+    """Each document, with its words where they are asked for."""
+    filler = _filler(tokenizer)
+    if tokenizer.is_fast or not words:
+        texts = [document.text for document in documents]
+        rows = tokenised(texts, tokenizer, offsets=words)
+        for document, (ids, offsets) in zip(documents, rows, strict=True):
+            yield _body(list(ids) or filler, _placed_words(document.tokens, offsets))
     else:
-        bodies = [_slow_body(document, tokenizer, words) for document in documents]
+        for document in documents:
+            ids, placed = _word_by_word(document, tokenizer)
+            yield _body(ids or filler, placed)
+
+
+def _body(ids: Ids, placed: list[tuple[int, int, int]]) -> Body:
+    return Body(ids, ints(placed).reshape(-1, 3))
+
+
+def _filler(tokenizer: Tokenizer) -> Ids:
+    """What stands for a text of which the tokenizer keeps nothing: where nothing frames it either,
+    one token, for without any it would have no state at all.
+    """
     if any(special_tokens(tokenizer)):
-        return bodies
-    # Where nothing frames a text, one of which the tokenizer keeps nothing would have no state at
-    # all.
-    filler = next((i for i in (tokenizer.unk_token_id, tokenizer.pad_token_id) if i is not None), 0)
-    return [body if body.ids else body._replace(ids=[filler]) for body in bodies]
+        return []
+    for token in (tokenizer.unk_token_id, tokenizer.pad_token_id):
+        if token is not None:
+            return [int(token)]
+    return [0]
 
 
-_CHUNK = 1000
-
-
-def _fast_bodies(documents: Sequence[Document], tokenizer: Any, words: bool) -> list[Body]:
-    bodies: list[Body] = []
-    for begin in range(0, len(documents), _CHUNK):
-        chunk = documents[begin : begin + _CHUNK]
-        encoding = tokenizer(
-            [d.text for d in chunk],
-            add_special_tokens=False,
-            return_offsets_mapping=words,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )
-        for i, document in enumerate(chunk):
-            placed = []
-            if words:
-                placed = _placed_words(document.tokens, encoding["offset_mapping"][i])
-            bodies.append(Body(list(encoding["input_ids"][i]), placed))
-    return bodies
-
-
-def _placed_words(
-    words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, int]]
-) -> list[PlacedWord]:
-    """Each word with its first and last overlapping token, from left to right.
+def _placed_words(words: Offsets, offsets: Offsets) -> list[tuple[int, int, int]]:
+    """Each word with its tokens [start, stop), from left to right.
 
     A word that no token overlaps (all its characters dropped by the tokenizer) has no entry.
     """
-    placed: list[PlacedWord] = []
+    placed: list[tuple[int, int, int]] = []
     token = 0
     for word, (start, end) in enumerate(words):
         while token < len(offsets) and offsets[token][1] <= start:
             token += 1
-        at = token
-        overlapping = []
-        while at < len(offsets) and offsets[at][0] < end:
+        overlapping: list[int] = []
+        for at in range(token, len(offsets)):
             low, high = offsets[at]
+            if low >= end:
+                break
             if low < high and high > start:
                 overlapping.append(at)
-            at += 1
         if overlapping:
-            placed.append(PlacedWord(word, overlapping[0], overlapping[-1] + 1))
+            placed.append((word, overlapping[0], overlapping[-1] + 1))
     return placed
 
 
-def _slow_body(document: Document, tokenizer: PreTrainedTokenizerBase, words: bool) -> Body:
-    if not words:
-        return Body(ids_of(tokenizer, document.text), [])
+def _word_by_word(
+    document: Document, tokenizer: Tokenizer
+) -> tuple[Ids, list[tuple[int, int, int]]]:
+    """Ids of a document, and its words with their tokens, of a tokenizer without offsets."""
     ids: Ids = []
-    placed: list[PlacedWord] = []
+    placed: list[tuple[int, int, int]] = []
     for word, (start, end) in enumerate(document.tokens):
         piece = document.text[start:end]
-        if start > 0 and document.text[start - 1].isspace():
+        if document.text[max(0, start - 1) : start].isspace():
             piece = " " + piece
         pieces = ids_of(tokenizer, piece)
         if pieces:
-            placed.append(PlacedWord(word, len(ids), len(ids) + len(pieces)))
+            placed.append((word, len(ids), len(ids) + len(pieces)))
             ids += pieces
-    return Body(ids, placed)
+    return ids, placed

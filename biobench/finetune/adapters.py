@@ -8,7 +8,7 @@ update merged into the weights that it adapts. So nothing behind the loop needs 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -57,10 +57,10 @@ def make_optimizer(network: nn.Module, recipe: Training) -> torch.optim.AdamW:
     if recipe.head_learning_rate is not None:
         scale = recipe.head_learning_rate / recipe.learning_rate
         groups = parameter_groups(network.get_submodule("encoder"), recipe.weight_decay)
-        head = parameter_groups(network.get_submodule("head"), recipe.weight_decay)
-        groups += [{**group, "scale": scale} for group in head]
+        for group in parameter_groups(network.get_submodule("head"), recipe.weight_decay):
+            groups.append(group | {"scale": scale})
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        groups,
         lr=recipe.learning_rate,
         betas=(recipe.adam_beta1, recipe.adam_beta2),
         eps=recipe.adam_epsilon,
@@ -69,12 +69,22 @@ def make_optimizer(network: nn.Module, recipe: Training) -> torch.optim.AdamW:
 
 
 def parameter_groups(network: nn.Module, weight_decay: float) -> list[dict[str, object]]:
-    """No decay on biases and norms (everything with fewer than two dimensions)."""
-    trained = [p for p in network.parameters() if p.requires_grad]
-    return [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-    ]
+    """What is trained, without a decay on biases and norms (everything with fewer than two
+    dimensions).
+    """
+    matrices: list[nn.Parameter] = []
+    vectors: list[nn.Parameter] = []
+    for parameter in network.parameters():
+        if parameter.requires_grad and parameter.ndim >= 2:
+            matrices.append(parameter)
+        elif parameter.requires_grad:
+            vectors.append(parameter)
+    groups: list[dict[str, object]] = []
+    if matrices:
+        groups.append({"params": matrices, "weight_decay": weight_decay})
+    if vectors:
+        groups.append({"params": vectors, "weight_decay": 0.0})
+    return groups
 
 
 def rate(step: int, total: int, recipe: Training) -> float:
@@ -92,12 +102,17 @@ def layer_of(name: str, layers: int) -> int:
     match = _LAYER.search(name)
     if match:
         return int(match[1]) + 1
-    return 0 if "embed" in name else layers + 1
+    if "embed" in name:
+        return 0
+    return layers + 1
 
 
 def count_layers(model: nn.Module) -> int:
     """How many layers the weights' names tell of. Raises TrainingError where they tell of none."""
-    numbers = {int(m[1]) for name, _ in model.named_parameters() if (m := _LAYER.search(name))}
+    numbers: list[int] = []
+    for name, _ in model.named_parameters():
+        if match := _LAYER.search(name):
+            numbers.append(int(match[1]))
     shared = getattr(getattr(model, "config", None), "model_type", "") == "albert"
     if not numbers or shared:
         raise TrainingError(
@@ -115,8 +130,8 @@ def _freeze_below(model: nn.Module, top: int) -> None:
             hint="give a smaller number",
         )
     for name, parameter in model.named_parameters():
-        height = layer_of(name, layers)
-        parameter.requires_grad_(height > layers - top if top else False)
+        is_trained = top > 0 and layer_of(name, layers) > layers - top
+        parameter.requires_grad_(is_trained)
 
 
 def _with_adapter(model: nn.Module, adapter: Adapter) -> Any:
@@ -144,20 +159,25 @@ def _targets(model: nn.Module, adapter: Adapter) -> list[str]:
     """Full names of the linear layers that get an adapter. Raises TrainingError where there are
     none.
     """
-    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-    if adapter.targets == "attention":
-        names = [name for name in linear if _ATTENTION.search(name)]
-    elif adapter.targets == "linear":
-        names = linear
-    else:
-        names = [
-            name
-            for name in linear
-            if any(f".{name}".endswith(f".{wanted}") for wanted in adapter.targets)
-        ]
+    names: list[str] = []
+    known: set[str] = set()
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            known.add(name.rpartition(".")[2])
+            if _is_target(name, adapter.targets):
+                names.append(name)
     if not names:
         raise TrainingError(
             f"training.adapter.targets {adapter.targets} names no linear layer of this encoder",
-            hint="known: " + ", ".join(sorted({name.rpartition(".")[2] for name in linear})),
+            hint="known: " + ", ".join(sorted(known)),
         )
     return names
+
+
+def _is_target(name: str, targets: str | Sequence[str]) -> bool:
+    """Whether a linear layer gets an adapter: any, those of attention, or those that end so."""
+    if targets == "linear":
+        return True
+    if targets == "attention":
+        return _ATTENTION.search(name) is not None
+    return f".{name}".endswith(tuple(f".{ending}" for ending in targets))

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import transformers
@@ -24,7 +25,13 @@ from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
-from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
+from biobench.finetune.network import (
+    Network,
+    chosen_seed,
+    copied_weights,
+    micro_batch_tokens,
+    settled_precision,
+)
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import compare_texts, rank_concepts, train_probe
 from biobench.finetune.savepoint import Savepoint, resumed_state
@@ -58,10 +65,10 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
         torch.cuda.set_device(device)
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     try:
         with deterministic(device):
-            encoder = Encoder(model, int(pad), probe_ids(tokenizer)).to(device)
+            pad_id = int(tokenizer.pad_token_id or 0)
+            encoder = Encoder(model, pad_id, probe_ids(tokenizer)).to(device)
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
                 encoder.compile_layers()
@@ -71,9 +78,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
         if is_out_of_memory(error):
             raise
         raise _does_not_run(error, checkpoint) from error
-    initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
     parameters = sum(p.numel() for p in encoder.parameters())
-    return LoadedEncoder(checkpoint, encoder, initial, parameters)
+    return LoadedEncoder(checkpoint, encoder, copied_weights(encoder), parameters)
 
 
 def _does_not_run(error: Exception, checkpoint: Checkpoint) -> ModelError:
@@ -150,25 +156,31 @@ def finetune(
                 progress(0, 1, ProgressNote(note))
         else:
             precision, backoffs = saved["precision"], saved["backoffs"]
-        while True:
+
+        def trained(precision: Precision, saved: dict[str, Any] | None) -> Outcome:
             network = _fresh_network(loaded, prepared, seed)
             budget = micro_batch_tokens(network.device)
             run = Run(network, prepared, seed, precision, budget, backoffs, progress, keep)
+            with adapted(network, prepared.spec.training):
+                return run.train(saved)
+
+        if precision == "bf16":
             try:
-                with adapted(network, prepared.spec.training):
-                    return run.train(saved)
+                return trained(precision, saved)
             except NonFiniteLossError as error:
                 saved = None
                 if keep is not None:
                     keep.remove()
-                if precision == "fp32":
-                    raise TrainingError(
-                        f"the loss is not finite in fp32 ({error})",
-                        hint="lower --set training.learning_rate, or check the checkpoint's "
-                        "weights",
-                    ) from error
-                precision = "fp32"
                 backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
+        try:
+            return trained("fp32", saved)
+        except NonFiniteLossError as error:
+            if keep is not None:
+                keep.remove()
+            raise TrainingError(
+                f"the loss is not finite in fp32 ({error})",
+                hint="lower --set training.learning_rate, or check the checkpoint's weights",
+            ) from error
 
 
 def _fresh_network(loaded: LoadedEncoder, prepared: Prepared, seed: int) -> Network:
@@ -177,25 +189,22 @@ def _fresh_network(loaded: LoadedEncoder, prepared: Prepared, seed: int) -> Netw
     encoder.load_state_dict(loaded.initial)
     encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
     encoder.paths.clear()
-    head_seed = prepared.spec.training.head_seed
-    torch.manual_seed(seed if head_seed is None else head_seed)
+    head_seed = chosen_seed(prepared.spec.training.head_seed, seed)
+    torch.manual_seed(head_seed)
     network = new_network(loaded, prepared)
-    if head_seed not in (None, seed):
+    if head_seed != seed:
         torch.manual_seed(seed)  # dropout stays that of the run's seed
     return network
 
 
 def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
     """Raise ModelError where the first token is to stand for a text that it does not see."""
-    if spec.pooling is None or spec.pooling[1] != "cls":
+    key, pooling = spec.pooling or ("", "none")
+    if pooling != "cls" or encoder.first_token_reads_far:
         return
-    key, _ = spec.pooling
+    seen = "its local window only"
     if not encoder.first_token_reads:
         seen = "nothing of the text, as under causal attention"
-    elif not encoder.first_token_reads_far:
-        seen = "its local window only"
-    else:
-        return
     raise ModelError(
         f"{key} is cls, but this encoder's first token sees {seen}",
         hint=f"use --set {key}=mean",
@@ -217,15 +226,17 @@ def _probe(
     if spec is not None and spec.kind == "similarity" and not ranked:
         tokenizer = load_tokenizer(loaded.checkpoint)
         return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress, keep)
-    fresh = loaded.features is None or not loaded.features.of(prepared, precision)
-    if fresh:
-        loaded.features = None  # before the others take memory
-        loaded.features = extract(loaded.encoder, prepared, precision, progress, keep=keep)
     features = loaded.features
-    assert features is not None
+    is_new = features is None or not features.of(prepared, precision)
+    if features is None or is_new:
+        loaded.features = features = None  # before the others take memory
+        features = extract(loaded.encoder, prepared, precision, progress, keep=keep)
+        loaded.features = features
     torch.manual_seed(seed)
     if ranked:
         outcome = rank_concepts(features, prepared, loaded.encoder)
     else:
         outcome = train_probe(features, prepared, seed, loaded.encoder, progress)
-    return features.mark(outcome) if fresh else outcome
+    if is_new:
+        features.mark(outcome)
+    return outcome

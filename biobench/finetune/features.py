@@ -9,21 +9,21 @@ vector a word, that of its first sub-token, which is what the fine-tuned head re
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from biobench.core.machine import Precision, is_out_of_memory
+from biobench.core.arrays import Ints
+from biobench.core.machine import Precision, computing_in, is_out_of_memory, to_device
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
 from biobench.finetune.loop import Outcome, Progress
-from biobench.finetune.network import micro_batch_tokens, settled_precision
+from biobench.finetune.network import ids_and_types, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint, resumed_state
 from biobench.kinds import Split
@@ -34,12 +34,15 @@ _LARGEST = 60_000.0
 _SAVED = ("precision", "backoffs", "budget", "ended", "resumed", "states", "real")
 
 
-def unit_bounds(split: Split, *, words: bool) -> NDArray[np.int64]:
+def unit_bounds(split: Split, *, words: bool) -> Ints:
     """(windows + 1,) place of each window's first unit, and at the end how many units there are.
 
     A unit is what gets one answer: a window, or a visible word (token tasks).
     """
-    return np.cumsum([0, *(len(e.words) if words else 1 for e in split.encoded)], dtype=np.int64)
+    if not words:
+        return np.arange(len(split.encoded) + 1)
+    counts = [len(window.words) for window in split.encoded]
+    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 class Features:
@@ -62,12 +65,19 @@ class Features:
         splits: Mapping[str, Split],
     ) -> None:
         assert prepared.spec.probe is not None
-        self.encoder, self.prepared, self.splits, self.wanted = encoder, prepared, splits, precision
+        self.encoder, self.prepared, self.splits = encoder, prepared, splits
         self.probe, self.words = prepared.spec.probe, prepared.kind.words
+        self.wanted = precision
         self.precision, self.backoffs = settled_precision(encoder, precision)
         self.budget = micro_batch_tokens(encoder.device)
-        self.tokens = sum(sum(s.lengths) for s in splits.values())
-        self.began, self.seconds, self.earlier, self.resumed = time.perf_counter(), 0.0, 0.0, 0
+        self.tokens = sum(sum(split.lengths) for split in splits.values())
+        self.began = time.perf_counter()
+        self.seconds = self.earlier = 0.0
+        self.resumed = 0
+        self.bounds: dict[str, list[int]] = {}
+        """Of each split, as `unit_bounds` gives them."""
+        for name, split in splits.items():
+            self.bounds[name] = unit_bounds(split, words=self.words).tolist()
         self.states: dict[str, Tensor] = {}
         self.real: dict[str, Tensor] = {}
         self.restart()
@@ -76,13 +86,10 @@ class Features:
         """Whether these are the states of this task in this precision."""
         return self.prepared is prepared and self.wanted == precision
 
-    def mark(self, outcome: Outcome) -> Outcome:
-        """`outcome` of the run that these states were computed for, with what earlier processes did
-        for them.
-        """
+    def mark(self, outcome: Outcome) -> None:
+        """Add what earlier processes did for these states to the run that they were made for."""
         outcome.record = outcome.record.model_copy(update={"resumed": self.resumed})
         outcome.earlier_seconds += self.earlier
-        return outcome
 
     def restart(self, why: str | None = None) -> None:
         """Forget what is encoded."""
@@ -91,31 +98,35 @@ class Features:
         vectors = 1
         if self.probe.pooling == "attention" and not self.words:
             vectors += self.probe.segments
-        for name, split in self.splits.items():
-            units = int(unit_bounds(split, words=self.words)[-1])
-            self.states[name] = torch.zeros(units, vectors, self.encoder.width, dtype=torch.float16)
-            self.real[name] = torch.zeros(units, vectors, dtype=torch.bool)
+        for name, bounds in self.bounds.items():
+            shape = (bounds[-1], vectors)
+            self.states[name] = torch.zeros(*shape, self.encoder.width, dtype=torch.float16)
+            self.real[name] = torch.zeros(shape, dtype=torch.bool)
         self.ended = 0
 
     def run(self, progress: Progress, keep: Savepoint | None) -> None:
         """Encode what is left. Raises RunStoppedError where a signal asks, with the state saved."""
-        done = number = 0
+        done = 0
+        for number, (name, batch) in enumerate(self._batches(), start=1):
+            lengths = self.splits[name].lengths
+            done += sum(lengths[index] for index in batch)
+            if number <= self.ended:
+                continue
+            self._encode(name, batch)
+            self.ended = number
+            stops = STOP()
+            if keep is not None and (stops or keep.due()):
+                keep.save(self._saved_state)
+            if stops:
+                raise RunStoppedError
+            progress(done, self.tokens, "tokens encoded")
+
+    def _batches(self) -> Iterator[tuple[str, list[int]]]:
+        """The micro-batches, each with the name of its split."""
+        padded = self.encoder.attention != "packed"
         for name, split in self.splits.items():
-            begins = unit_bounds(split, words=self.words)
-            padded = self.encoder.attention != "packed"
             for batch in inference_order(split.lengths, self.budget, padded=padded):
-                number += 1
-                done += sum(split.lengths[i] for i in batch)
-                if number <= self.ended:
-                    continue
-                self._encode(name, split, batch, begins)
-                self.ended = number
-                stops = STOP()
-                if keep is not None and (stops or keep.due()):
-                    keep.save(self._saved_state)
-                if stops:
-                    raise RunStoppedError
-                progress(done, self.tokens, "tokens encoded")
+                yield name, batch
 
     def _saved_state(self) -> dict[str, Any]:
         state = {name: getattr(self, name) for name in _SAVED}
@@ -125,22 +136,19 @@ class Features:
         """Seconds of this process and those before it."""
         return self.earlier + time.perf_counter() - self.began
 
-    def _encode(
-        self, name: str, split: Split, batch: Sequence[int], begins: NDArray[np.int64]
-    ) -> None:
-        """Encode windows of a split and keep their states. begins: as `unit_bounds` gives them."""
-        windows = [split.encoded[i] for i in batch]
-        in_bf16 = self.precision == "bf16"
-        with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=in_bf16):
-            hidden = self.encoder([w.ids for w in windows], [w.types for w in windows])
-        of_windows = torch.split(hidden.float(), [len(window) for window in windows])
-        for i, window, rows in zip(batch, windows, of_windows, strict=True):
+    def _encode(self, name: str, batch: Sequence[int]) -> None:
+        """Encode windows of a split and keep their states."""
+        windows = [self.splits[name].encoded[index] for index in batch]
+        with computing_in(self.precision, self.encoder.device):
+            hidden = self.encoder(*ids_and_types(windows))
+        of_windows = torch.split(hidden.float(), list(map(len, windows)))
+        for index, window, rows in zip(batch, windows, of_windows, strict=True):
             if self.words:
-                states = rows[torch.from_numpy(np.array(window.first)).to(rows.device)][:, None]
+                states = rows[to_device(window.first, rows.device)][:, None]
             else:
                 states = self._pooled(rows)[None]
             states = states.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
-            units = slice(int(begins[i]), int(begins[i + 1]))
+            units = slice(*self.bounds[name][index : index + 2])
             self.states[name][units, : states.shape[1]] = states
             self.real[name][units, : states.shape[1]] = True
 
@@ -152,8 +160,10 @@ class Features:
             return rows.mean(0, keepdim=True)
         segments = min(self.probe.segments, len(rows))
         edges = np.linspace(0, len(rows), segments + 1).round().astype(int)
-        pieces = torch.split(rows, np.diff(edges).tolist())
-        return torch.cat([rows[:1], torch.stack([piece.mean(0) for piece in pieces])])
+        vectors = [rows[:1]]
+        for piece in torch.split(rows, np.diff(edges).tolist()):
+            vectors.append(piece.mean(0, keepdim=True))
+        return torch.cat(vectors)
 
 
 @torch.inference_mode()
@@ -172,8 +182,9 @@ def extract(
     finite in fp32.
     """
     encoder.train(False)
-    all_splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
-    work = Features(encoder, prepared, precision, all_splits if splits is None else splits)
+    if splits is None:
+        splits = {name: getattr(prepared, name) for name in ("train", "validation", "test")}
+    work = Features(encoder, prepared, precision, splits)
     saved = resumed_state(keep, progress, work.tokens)
     if saved is not None:
         for name, value in saved.items():
@@ -189,7 +200,7 @@ def extract(
             work.budget //= 2
             work.restart(f"out of memory: micro-batch cut to {work.budget} tokens")
             continue
-        if all(bool(torch.isfinite(states).all()) for states in work.states.values()):
+        if all(states.isfinite().all() for states in work.states.values()):
             work.seconds = work.spent()
             return work
         if work.precision == "fp32":

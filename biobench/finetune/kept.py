@@ -12,13 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
 from biobench.core.files import writing
-from biobench.finetune.network import Network
+from biobench.core.machine import to_device
+from biobench.finetune.network import Network, ids_and_types
 from biobench.finetune.prepare import Prepared
 from biobench.models.heads import LinearHead
 from biobench.models.inputs import padded_inputs
@@ -47,21 +47,23 @@ def save_finetuned(
             full.save_pretrained(folder)
         else:
             network.encoder.model.save_pretrained(folder)
-            weights = network.head.state_dict().items()
-            save_file(
-                {name: value.contiguous().cpu() for name, value in weights}, folder / HEAD_FILE
-            )
-            spec = prepared.spec
-            about = {
-                "task": spec.id,
-                "kind": spec.type,
-                "outputs": list(prepared.outputs),
-                "head": spec.head.model_dump(mode="json"),
-            }
-            text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
-            (folder / HEAD_ABOUT).write_text(text, encoding="utf-8")
+            _save_head(network.head, prepared, folder)
         load_tokenizer(checkpoint).save_pretrained(folder)
     return full is not None
+
+
+def _save_head(head: nn.Module, prepared: Prepared, folder: Path) -> None:
+    """The head's weights in a file of their own, and what they are in another."""
+    weights = {name: value.contiguous().cpu() for name, value in head.state_dict().items()}
+    save_file(weights, folder / HEAD_FILE)
+    about = {
+        "task": prepared.spec.id,
+        "kind": prepared.spec.type,
+        "outputs": list(prepared.outputs),
+        "head": prepared.spec.head.model_dump(mode="json"),
+    }
+    text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+    (folder / HEAD_ABOUT).write_text(text, encoding="utf-8")
 
 
 def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint) -> Any:
@@ -71,20 +73,22 @@ def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint)
     head = network.head
     if not prepared.kind.counted or not isinstance(head, LinearHead):
         return None
-    full = _fresh_model(prepared, checkpoint, words=head.pooling is None)
+    words = head.pooling is None
+    full = _fresh_model(prepared, checkpoint, words=words)
     if full is None:
         return None
     full.to(network.device)
     loaded = full.base_model.load_state_dict(network.encoder.model.state_dict(), strict=False)
     classifier = getattr(full, "classifier", None)
-    if loaded.unexpected_keys or not isinstance(classifier, nn.Linear):
+    fits = isinstance(classifier, nn.Linear) and classifier.weight.shape == head.linear.weight.shape
+    if loaded.unexpected_keys or not fits:
         return None
-    if classifier.weight.shape != head.linear.weight.shape:
-        return None
-    classifier.load_state_dict(head.linear.state_dict(), strict=True)
+    full.classifier.load_state_dict(head.linear.state_dict(), strict=True)
     if full.config.model_type == "modernbert":
         _pass_through(full)
-    return full if _computes_alike(network, prepared, full, words=head.pooling is None) else None
+    if not _computes_alike(network, prepared, full, words=words):
+        return None
+    return full
 
 
 def _fresh_model(prepared: Prepared, checkpoint: Checkpoint, *, words: bool) -> Any:
@@ -112,17 +116,16 @@ def _fresh_model(prepared: Prepared, checkpoint: Checkpoint, *, words: bool) -> 
 @torch.no_grad()
 def _computes_alike(network: Network, prepared: Prepared, full: Any, *, words: bool) -> bool:
     """Whether both give the same logits on the first windows of the test split."""
-    encoded = [window for window in prepared.test.encoded if len(window)][:_PROBES]
-    ids, types = [window.ids for window in encoded], [window.types for window in encoded]
-    inputs = padded_inputs(ids, types, network.encoder.pad_id)
+    encoded = list(filter(len, prepared.test.encoded))[:_PROBES]
     wanted = network(encoded).float()
-    arrays = inputs.items()
-    output = full(**{name: torch.from_numpy(array).to(network.device) for name, array in arrays})
-    logits = output.logits.float()
+    inputs = padded_inputs(*ids_and_types(encoded), network.encoder.pad_id)
+    tensors = {name: to_device(array, network.device) for name, array in inputs.items()}
+    logits = full(**tensors).logits.float()
     if words:
-        rows = np.repeat(np.arange(len(encoded)), [len(window.first) for window in encoded])
-        positions = np.concatenate([window.first for window in encoded])
-        logits = logits[torch.from_numpy(rows), torch.from_numpy(positions)]
+        firsts = [
+            of_window[window.first] for of_window, window in zip(logits, encoded, strict=True)
+        ]
+        logits = torch.cat(firsts)
     difference = (wanted - logits).abs().max()
     return bool(difference <= _ALIKE * wanted.std().clamp_min(1e-6))
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import chain, count, islice
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torch.nn.utils import clip_grad_norm_
 from biobench.core.machine import (
     ASYNCHRONOUS,
     Precision,
+    computing_in,
     insisting,
     is_out_of_memory,
     random_state,
@@ -35,7 +37,14 @@ from biobench.core.text import first_line
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
-from biobench.finetune.network import Network, decide, probabilities, threshold_of
+from biobench.finetune.network import (
+    Network,
+    chosen_seed,
+    copied_weights,
+    decide,
+    probabilities,
+    threshold_of,
+)
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.state import LoopState
@@ -67,9 +76,9 @@ class Outcome:
 
     predictions: list[Prediction]
     record: TrainingRecord
-    train_seconds: float
-    evaluation_seconds: float
-    train_tokens: int
+    train_seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    train_tokens: int = 0
     best_score: float = 0.0
     threshold: float = 0.5
     network: Network | None = None
@@ -91,7 +100,7 @@ class Run:
         keep: Savepoint | None = None,
     ) -> None:
         self.network, self.prepared, self.recipe = network, prepared, prepared.spec.training
-        self.order_seed = seed if self.recipe.order_seed is None else self.recipe.order_seed
+        self.order_seed = chosen_seed(self.recipe.order_seed, seed)
         self.precision, self.budget, self.backoffs = precision, budget, backoffs
         self.progress, self.keep = progress, keep
         self.device = network.device
@@ -105,15 +114,15 @@ class Run:
         """Losses of the last steps, on the device."""
         self.per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
         self.total = self.recipe.max_steps or self.per_epoch * (self.recipe.epochs or 1)
-        every = self.recipe.evaluate_every
-        self.every = self.per_epoch if every == "epoch" else int(every)
-        weights = prepared.kind.weights(prepared.spec, prepared.train)
-        self.weights = None if weights is None else weights.to(self.device)
+        self.every = self.per_epoch
+        if self.recipe.evaluate_every != "epoch":
+            self.every = int(self.recipe.evaluate_every)
+        self.weights = prepared.kind.weights(prepared.spec, prepared.train)
+        if self.weights is not None:
+            self.weights = self.weights.to(self.device)
 
     def train(self, saved: dict[str, Any] | None = None) -> Outcome:
-        """Train, restore the best weights, predict the test split. saved: a savepoint's state to
-        continue from.
-        """
+        """Train, restore the best weights, predict the test split. saved: what to continue from."""
         ids = [window.ids for window in self.prepared.train.encoded]
         with trained_rows(self.network.encoder, ids) as self.rows:
             return self.finish(stopped=self.fit(saved))
@@ -132,29 +141,29 @@ class Run:
         Asked to stop, it saves its state after the step in hand and raises RunStoppedError.
         """
         self.began, state = time.perf_counter(), self.state
+        if self.keep is not None:
+            self.written = self.keep.seconds
         optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:
             self._resume(saved, optimizer)
         else:
             self._time_kernels()
-        if self.keep is not None:
-            self.written = self.keep.seconds
         self.network.train()
         for batch in self._batches(state.step):
             self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            saves = self._save_is_due(stops)
+            saves = self.keep is not None and (stops or self.keep.due())
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             self._tell()
             if validates:
-                if self._validate(state.step, state.losses):
+                self._validate()
+                if self.recipe.patience is not None and state.waited >= self.recipe.patience:
                     return state.step < self.total
                 self.network.train()
-                state.losses = []
-            if saves and self.keep is not None:
+            if self.keep is not None and saves:
                 self.keep.save(lambda: self._saved_state(optimizer))
             if stops:
                 raise RunStoppedError
@@ -167,9 +176,6 @@ class Run:
             batch = next(self._batches(0))
             documents = cut_packed(batch, train.lengths, min(self.budget, TRIAL_TOKENS))[0]
             encoder.time_kernels([train.encoded[index].ids for index in documents])
-
-    def _save_is_due(self, stops: bool) -> bool:
-        return self.keep is not None and (stops or self.keep.due())
 
     def _step(
         self, batch: list[int], optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]
@@ -190,20 +196,16 @@ class Run:
         state.tokens += sum(self.prepared.train.lengths[i] for i in batch)
 
     def _batches(self, done: int) -> Iterator[list[int]]:
-        """Batches of the whole run after the first `done`, epoch after epoch, cut at the last
-        step."""
-        epoch, recipe, lengths = done // self.per_epoch, self.recipe, self.prepared.train.lengths
-        step = epoch * self.per_epoch
-        while True:
-            for batch in epoch_order(
-                lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching
-            ):
-                if step == self.total:
-                    return
-                step += 1
-                if step > done:
-                    yield batch
-            epoch += 1
+        """Batches of the run after the first `done`, epoch after epoch, cut at the last step."""
+        epoch, of_epoch = divmod(done, self.per_epoch)
+        this_epoch = islice(self._epoch(epoch), of_epoch, None)
+        epochs_after = chain.from_iterable(map(self._epoch, count(epoch + 1)))
+        return islice(chain(this_epoch, epochs_after), self.total - done)
+
+    def _epoch(self, epoch: int) -> Iterator[list[int]]:
+        """Its batches."""
+        recipe, lengths = self.recipe, self.prepared.train.lengths
+        return epoch_order(lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching)
 
     def _backward(self, batch: list[int]) -> Tensor:
         """Gradients of the batch's mean loss; the loss.
@@ -245,17 +247,18 @@ class Run:
     def _backward_once(self, batch: list[int]) -> Tensor:
         """The loss, () in fp64 on the device; nothing here waits for it."""
         split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
-        terms = kind.terms(
-            spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch]
-        )
-        cut = cut_packed if self.network.attention == "packed" else cut_padded
+        words = [len(split.encoded[index].words) for index in batch]
+        terms = kind.terms(spec, [split.targets[index] for index in batch], words)
+        cut = cut_padded
+        if self.network.attention == "packed":
+            cut = cut_packed
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        with computing_in(self.precision, self.device):
             for micro_batch in cut(batch, split.lengths, self.budget):
-                logits = self.network([split.encoded[i] for i in micro_batch])
-                with torch.autocast(self.device.type, enabled=False):
-                    targets = [split.targets[i] for i in micro_batch]
+                logits = self.network([split.encoded[index] for index in micro_batch])
+                with computing_in("fp32", self.device):
+                    targets = [split.targets[index] for index in micro_batch]
                     loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
                     with insisting(self.strict):
                         loss.backward()  # type: ignore[no-untyped-call]
@@ -263,10 +266,10 @@ class Run:
         return total
 
     def _read_losses(self) -> None:
-        """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first
-        that is none.
-        """
-        losses = torch.stack(self.unread).tolist() if self.unread else []
+        """Bring the last losses to the host. Raises NonFiniteLossError at one that is no number."""
+        if not self.unread:
+            return
+        losses = torch.stack(self.unread).tolist()
         self.unread = []
         for step, loss in enumerate(losses, start=self.state.step - len(losses) + 1):
             if not math.isfinite(loss):
@@ -274,11 +277,11 @@ class Run:
         self.state.losses += losses
 
     def _tell(self) -> None:
-        """The last loss, a savepoint that could not be written, and once for an encoder what is
-        slow and why.
-        """
+        """The last loss, what keeps the run from being resumed, and once what is slow and why."""
         state, encoder = self.state, self.network.encoder
-        line = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
+        line = "loss not read yet"
+        if state.losses:
+            line = f"loss {state.losses[-1]:.3f}"
         if self.keep is not None and self.keep.problem is not None:
             line += f" (cannot be resumed later: {self.keep.problem})"
         self.progress(state.step, self.total, line)
@@ -287,41 +290,43 @@ class Run:
                 encoder.warned.add(symptom)
                 self.progress(state.step, self.total, ProgressNote(f"{symptom}: {reason}"))
 
-    def _validate(self, step: int, losses: list[float]) -> bool:
-        """Score validation, keep the best weights; True when patience is exhausted."""
+    def _validate(self) -> None:
+        """Score validation, note the steps since the last one, keep the best weights."""
         began = time.perf_counter()
         prepared, split, state = self.prepared, self.prepared.validation, self.state
-        self.progress(step, self.total, "validation")
+        self.progress(state.step, self.total, "validation")
         if self.rows is not None:
             self.rows.write_back()
         chances = probabilities(self.network, prepared, split, self.precision, self.budget)
         threshold = threshold_of(prepared, chances)
-        scores = prepared.score(split.documents, decide(prepared, split, chances, threshold)).values
+        predictions = decide(prepared, split, chances, threshold)
+        scores = prepared.score(split.documents, predictions).values
         state.curve.append(
             {
-                "step": step,
-                "epoch": round(step / self.per_epoch, 4),
-                "train_loss": sum(losses) / len(losses),
+                "step": state.step,
+                "epoch": round(state.step / self.per_epoch, 4),
+                "train_loss": sum(state.losses) / len(state.losses),
                 "validation": prepared.kind.curve(scores),
-                "learning_rate": self.rate(step - 1),
+                "learning_rate": self.rate(state.step - 1),
             }
         )
+        state.losses = []
+        state.waited += 1
         score = scores[prepared.spec.selection]
         if score > state.best_score:
-            state.best_score, state.best_step = score, step
+            state.best_score, state.best_step = score, state.step
             state.threshold, state.waited = threshold, 0
             state.best_weights = None
-            if step < self.total:  # the last weights are the network's own
-                weights = self.network.state_dict().items()
-                state.best_weights = {name: value.detach().clone() for name, value in weights}
-        else:
-            state.waited += 1
+            if state.step < self.total:  # the last weights are the network's own
+                state.best_weights = copied_weights(self.network)
         state.evaluation_seconds += time.perf_counter() - began
-        return self.recipe.patience is not None and state.waited >= self.recipe.patience
 
     def finish(self, *, stopped: bool) -> Outcome:
         """Predict the test split with the best weights. stopped: what `fit` gave."""
         state, prepared, encoder = self.state, self.prepared, self.network.encoder
+        kernels = dict(encoder.paths)
+        if encoder.plain is not None:
+            kernels[PLAIN] = encoder.plain
         train_seconds = self._seconds() - state.evaluation_seconds
         if state.best_weights is not None:
             self.network.load_state_dict(state.best_weights)
@@ -335,11 +340,11 @@ class Run:
             curve=tuple(CurvePoint.model_validate(point) for point in state.curve),
             precision=self.precision,
             attention=self.network.attention,
-            kernels={**encoder.paths, **({} if encoder.plain is None else {PLAIN: encoder.plain})},
+            kernels=kernels,
             batch_size=self.recipe.batch_size,
             micro_batch_tokens=self.budget,
             backoffs=tuple(self.backoffs),
-            threshold=state.threshold if prepared.kind.thresholds else None,
+            threshold=prepared.kind.recorded_threshold(state.threshold),
             stopped_early=stopped,
             resumed=state.resumed,
             trained_parameters=trained_parameters(self.network, self.recipe),
@@ -358,16 +363,15 @@ class Run:
 
     def _seconds(self) -> float:
         """Of the run so far, by this process and those before it, without writing of savepoints."""
-        writing = 0.0 if self.keep is None else self.keep.seconds - self.written
-        return self.state.seconds + time.perf_counter() - self.began - writing
+        seconds = self.state.seconds + time.perf_counter() - self.began
+        if self.keep is not None:
+            seconds -= self.keep.seconds - self.written
+        return seconds
 
     def _saved_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Everything that the next step depends on, and what the record tells of the steps before
-        it.
-        """
-        state = {f.name: getattr(self.state, f.name) for f in fields(LoopState)}
+        """Everything that the next step depends on, and what the record tells of those before."""
         return {
-            "state": {**state, "seconds": self._seconds()},
+            "state": self.state.saved(self._seconds()),
             "network": self.network.state_dict(),
             "rows": None if self.rows is None else self.rows.pending,
             "optimizer": optimizer.state_dict(),
@@ -379,12 +383,7 @@ class Run:
         }
 
     def _resume(self, saved: dict[str, Any], optimizer: torch.optim.Optimizer) -> None:
-        for name, value in saved["state"].items():
-            setattr(self.state, name, value)
-        self.state.resumed += 1
-        best = self.state.best_weights or {}
-        for name, weights in best.items():
-            best[name] = weights.to(self.device)
+        self.state.resume(saved["state"], self.device)
         self.network.load_state_dict(saved["network"])
         if self.rows is not None:
             self.rows.pending = saved["rows"]

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from biobench.core.machine import Precision, to_device
+from biobench.core.arrays import Array, Ints
+from biobench.core.machine import Precision, computing_in, to_device
 from biobench.encode.batches import inference_order
 from biobench.encode.tokens import Encoded
 from biobench.finetune.prepare import Prepared
 from biobench.kinds import Answers, Split
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import LinearHead, Units
-from biobench.models.inputs import Ints
 from biobench.schema.document import Prediction
 
 
@@ -45,21 +44,20 @@ class Network(nn.Module):
         """What the head gives: logits (fp32), one row per visible word or per window; or the scores
         of spans.
         """
-        lengths = [len(e) for e in encoded]
+        lengths = [len(window) for window in encoded]
         begins = np.cumsum([0, *lengths[:-1]])
-        hidden = self.encoder(
-            [e.ids for e in encoded], [e.types for e in encoded], self._rows_read(begins)
-        )
-        starts, stops = [], []
-        for window, begin in zip(encoded, begins, strict=True):
-            starts.append(window.first + begin)
-            stops.append(window.stop + begin)
+        ids, types = ids_and_types(encoded)
+        hidden = self.encoder(ids, types, self._rows_read(begins))
+        counts = [len(window.words) for window in encoded]
+        begin_of_word = np.repeat(begins, counts)
+        first = begin_of_word + np.concatenate([window.first for window in encoded])
+        stop = begin_of_word + np.concatenate([window.stop for window in encoded])
         units = Units(
-            to_device(np.concatenate(starts), hidden.device),
-            to_device(np.concatenate(stops), hidden.device),
-            [len(e.words) for e in encoded],
-            lengths,
-            sum(int((e.stop - e.first).sum()) for e in encoded),
+            first=to_device(first, hidden.device),
+            stop=to_device(stop, hidden.device),
+            counts=counts,
+            lengths=lengths,
+            tokens=int((stop - first).sum()),
         )
         return self.head(hidden, units)
 
@@ -74,11 +72,23 @@ class Network(nn.Module):
         return None
 
 
+def copied_weights(module: nn.Module) -> dict[str, Tensor]:
+    """The weights as they are now."""
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+
+def ids_and_types(encoded: Sequence[Encoded]) -> tuple[list[Ints], list[Ints]]:
+    """What encoders read of windows."""
+    return [window.ids for window in encoded], [window.types for window in encoded]
+
+
 def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision, list[str]]:
     """The precision that this encoder can run in, and what the record says of it: another
     precision, or a decoder.
     """
-    notes = [] if encoder.first_token_reads else ["causal attention: not a bidirectional encoder"]
+    notes: list[str] = []
+    if not encoder.first_token_reads:
+        notes.append("causal attention: not a bidirectional encoder")
     if encoder.global_first:
         notes.append("the first token has global attention, as a head reads it")
     if precision == "bf16" and not encoder.runs_in_bf16:
@@ -86,9 +96,18 @@ def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision
     return precision, notes
 
 
+def chosen_seed(declared: int | None, of_run: int) -> int:
+    """The recipe's own seed of a thing that is drawn, else the run's."""
+    if declared is None:
+        return of_run
+    return declared
+
+
 def micro_batch_tokens(device: torch.device) -> int:
     """Tokens per forward call to begin with; memory errors halve it."""
-    return 65_536 if device.type == "cuda" else 8_192
+    if device.type == "cuda":
+        return 65_536
+    return 8_192
 
 
 def activation_bytes(config: Any, tokens: int, precision: Precision) -> int:
@@ -100,7 +119,9 @@ def activation_bytes(config: Any, tokens: int, precision: Precision) -> int:
     width = int(getattr(config, "hidden_size", 768))
     inner = int(getattr(config, "intermediate_size", 4 * width))
     layers = int(getattr(config, "num_hidden_layers", 12))
-    by_width, by_inner = (29, 8) if precision == "bf16" else (41, 16)
+    by_width, by_inner = 41, 16
+    if precision == "bf16":
+        by_width, by_inner = 29, 8
     embedded = 16 * width
     return tokens * (layers * (by_width * width + by_inner * inner) + embedded)
 
@@ -108,27 +129,27 @@ def activation_bytes(config: Any, tokens: int, precision: Precision) -> int:
 @torch.inference_mode()
 def probabilities(
     network: Network, prepared: Prepared, split: Split, precision: Precision, budget: int
-) -> list[NDArray[Any]]:
+) -> list[Array]:
     """What the network says of each window."""
     network.eval()
-    answers: list[NDArray[Any]] = [np.zeros(0, dtype=np.float32)] * len(split.encoded)
+    answers: dict[int, Array] = {}
     for batch in inference_order(split.lengths, budget, padded=network.attention != "packed"):
-        encoded = [split.encoded[i] for i in batch]
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        encoded = [split.encoded[index] for index in batch]
+        with computing_in(precision, network.device):
             logits = network(encoded)
         of_batch = prepared.kind.answers(prepared, logits, encoded)
-        for index, answer in zip(batch, of_batch, strict=True):
-            answers[index] = answer
-    return answers
+        answers.update(zip(batch, of_batch, strict=True))
+    return [answers[index] for index in range(len(split.encoded))]
 
 
 def decide(
     prepared: Prepared, split: Split, answers: Answers, threshold: float
 ) -> list[Prediction]:
     """Predictions from the answers of each document's windows."""
-    predictions = []
+    predictions: list[Prediction] = []
     for document, windows in zip(split.units, split.windows, strict=True):
-        seen, of_document = [split.encoded[w] for w in windows], [answers[w] for w in windows]
+        seen = [split.encoded[window] for window in windows]
+        of_document = [answers[window] for window in windows]
         prediction = prepared.kind.predict(prepared, document, seen, of_document, threshold)
         predictions.append(prediction)
     return predictions

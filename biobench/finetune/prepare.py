@@ -70,7 +70,7 @@ def _prepared(
             units=units,
             encoded=encoded,
             targets=targets,
-            lengths=[len(e) for e in encoded],
+            lengths=list(map(len, encoded)),
             windows=windows,
             outputs=len(task.outputs),
         )
@@ -78,8 +78,9 @@ def _prepared(
     recipe = spec.training
     train = split(subset(data.train, recipe.train_fraction, recipe.train_documents))
     validation = split(subset(data.validation, most=recipe.validation_documents))
-    spared = data.test is data.validation and recipe.validation_documents is None  # --no-test
-    test = validation if spared else split(data.test)
+    test = validation  # of --no-test: encoded once
+    if data.test is not data.validation or recipe.validation_documents is not None:
+        test = split(data.test)
     none = Windows(max_length=window, truncated_documents=0, lost_gold=0)
     prepared = Prepared(spec, data, task.outputs, train, validation, test, none)
     return replace(prepared, windows=_windows(prepared, tokenizer))
@@ -90,17 +91,24 @@ def _windows(prepared: Prepared, tokenizer: PreTrainedTokenizerBase) -> Windows:
     the best answer.
     """
     test, window = prepared.test, prepared.windows.max_length
-    long = sum(test.encoded[windows[0]].truncated for windows in test.windows)
-    strided = prepared.spec.protocol.long_documents == "stride"
-    words = _shown_words(prepared) if prepared.kind.tagged and not strided else {}
     lost, best = prepared.kind.ceiling(prepared, test, tokenizer, window)
+    ceiling: dict[str, float] = {}
+    if best is not None:
+        ceiling = prepared.score(test.documents, best).values
+    long = sum(test.encoded[windows[0]].truncated for windows in test.windows)
+    truncated, strided = long, 0
+    shown: dict[str, int] = {}
+    if prepared.spec.protocol.long_documents == "stride":
+        truncated, strided = 0, long
+    elif prepared.kind.tagged:
+        shown = _shown_words(prepared)
     return Windows(
         max_length=window,
-        truncated_documents=0 if strided else long,
-        strided_documents=long if strided else 0,
-        shown_words=words,
+        truncated_documents=truncated,
+        strided_documents=strided,
+        shown_words=shown,
         lost_gold=lost,
-        ceiling={} if best is None else prepared.score(test.documents, best).values,
+        ceiling=ceiling,
     )
 
 
@@ -110,10 +118,8 @@ def _shown_words(prepared: Prepared) -> dict[str, int]:
     names = {document.id: document.id for document in test.documents}
     if prepared.spec.access == "agreement":
         names, _ = aliases(test.documents)
-    counts = {}
-    for document, (number,) in zip(test.documents, test.windows, strict=True):
-        window = test.encoded[number]
+    counts: dict[str, int] = {}
+    for document, window in zip(test.documents, test.encoded, strict=True):
         if window.truncated:
-            words = window.words.tolist()
-            counts[names[document.id]] = words[-1] + 1 if words else 0
+            counts[names[document.id]] = int(window.words.max(initial=-1)) + 1
     return counts

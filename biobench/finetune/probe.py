@@ -10,27 +10,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 from transformers import PreTrainedTokenizerBase
 
+from biobench.core.arrays import Array, ints
 from biobench.core.machine import Precision
 from biobench.encode.tokens import Encoded, encode_documents
 from biobench.errors import TrainingError
-from biobench.finetune.features import Features, extract, unit_bounds
+from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
-from biobench.finetune.network import Network, decide
+from biobench.finetune.network import Network, chosen_seed, decide
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.kinds import Answers, Split
 from biobench.kinds.synonyms import first_concepts
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import ProbeHead
+from biobench.schema.document import Document
 from biobench.schema.record import CurvePoint, TrainingRecord
 from biobench.schema.training import Probe, Training
 
@@ -56,8 +57,9 @@ class ProbeNetwork(Network):
         self.head, self.cached = head, cached
         self.units: dict[int, tuple[str, int, int]] = {}
         for name, split in features.splits.items():
-            bounds = unit_bounds(split, words=features.words).tolist()
-            for window, begin, end in zip(split.encoded, bounds, bounds[1:], strict=False):
+            for window, (begin, end) in zip(
+                split.encoded, pairwise(features.bounds[name]), strict=True
+            ):
                 self.units[id(window)] = (name, begin, end)
 
     @property
@@ -107,14 +109,13 @@ def train_probe(
     began = time.perf_counter()
     probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
-    cached = {
-        split: (states.to(encoder.device), features.real[split].to(encoder.device))
-        for split, states in features.states.items()
-    }
+    cached: Cached = {}
+    for split, states in features.states.items():
+        cached[split] = (states.to(encoder.device), features.real[split].to(encoder.device))
     best: Run | None = None
     backoffs, trials = list(features.backoffs), len(probe.learning_rates)
     for number, learning_rate in enumerate(probe.learning_rates):
-        torch.manual_seed(seed if training.head_seed is None else training.head_seed)
+        torch.manual_seed(chosen_seed(training.head_seed, seed))
         head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(encoder.device)
         network = ProbeNetwork(encoder, head, features, cached)
         if probe.standardise:
@@ -194,33 +195,51 @@ def compare_texts(
     halves: dict[str, Split] = {}
     for name in ("validation", "test"):
         documents = getattr(prepared, name).documents
-        if any(not d.query for d in documents):
+        for side in ("query", "text"):
+            halves[f"{name} {side}"] = _half(documents, side, prepared, tokenizer)
+    features = extract(encoder, prepared, precision, progress, halves, keep)
+
+    def answers(name: str) -> list[Array]:
+        query = _directions(features, f"{name} query")
+        text = _directions(features, f"{name} text")
+        cosines = (query * text).sum(-1, keepdim=True)
+        return list(((cosines + 1) / 2).numpy())
+
+    outcome = _without_training(prepared, features, encoder, answers)
+    features.mark(outcome)
+    return outcome
+
+
+def _half(
+    documents: Sequence[Document],
+    side: str,
+    prepared: Prepared,
+    tokenizer: PreTrainedTokenizerBase,
+) -> Split:
+    """One text of each pair by itself. side: query or text."""
+    texts: list[Document] = []
+    for document in documents:
+        if not document.query:
             raise TrainingError(
                 "probe.kind 'similarity' compares two texts, and a document has one",
                 hint="use --set probe.kind=linear",
             )
-        for side in ("query", "text"):
-            texts = []
-            for document in documents:
-                text = getattr(document, side)
-                texts.append(replace(document, text=text, query="", tokens=(), tags=()))
-            encoded = encode_documents(texts, tokenizer, prepared.windows.max_length, words=False)
-            halves[f"{name} {side}"] = Split(
-                documents=texts,
-                units=texts,
-                encoded=encoded,
-                targets=[],
-                lengths=[len(e) for e in encoded],
-                windows=[[i] for i in range(len(texts))],
-            )
-    features = extract(encoder, prepared, precision, progress, halves, keep)
+        text = getattr(document, side)
+        texts.append(replace(document, text=text, query="", tokens=(), tags=()))
+    encoded = encode_documents(texts, tokenizer, prepared.windows.max_length, words=False)
+    return Split(
+        documents=texts,
+        units=texts,
+        encoded=encoded,
+        targets=[],
+        lengths=list(map(len, encoded)),
+        windows=[[number] for number in range(len(texts))],
+    )
 
-    def answers(name: str) -> list[NDArray[Any]]:
-        query = normalize(features.states[f"{name} query"][:, 0].float(), dim=-1)
-        text = normalize(features.states[f"{name} text"][:, 0].float(), dim=-1)
-        return list((((query * text).sum(-1, keepdim=True) + 1) / 2).numpy())
 
-    return features.mark(_without_training(prepared, features, encoder, answers))
+def _directions(features: Features, split: str) -> Tensor:
+    """(units, width): the states of a split, of length 1."""
+    return normalize(features.states[split][:, 0].float(), dim=-1)
 
 
 def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> Outcome:
@@ -229,16 +248,15 @@ def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> O
     A concept stands where its most similar candidate stands; equally similar candidates keep their
     order, as do the concepts of one candidate.
     """
-    candidates = normalize(features.states["train"][:, 0].float(), dim=-1)
+    candidates = _directions(features, "train")
     concepts = [target.tolist() for target in prepared.train.targets]
 
-    def answers(name: str) -> list[NDArray[Any]]:
-        queries = normalize(features.states[name][:, 0].float(), dim=-1)
-        rows: list[NDArray[Any]] = []
-        for chunk in torch.split(queries, _CHUNK):
+    def answers(name: str) -> list[Array]:
+        rows: list[Array] = []
+        for chunk in torch.split(_directions(features, name), _CHUNK):
             nearest = torch.argsort(chunk @ candidates.T, dim=-1, descending=True, stable=True)
             for order in nearest.tolist():
-                rows.append(np.array(first_concepts(order, concepts), dtype=np.int64))
+                rows.append(ints(first_concepts(order, concepts)))
         return rows
 
     return _without_training(prepared, features, encoder, answers)
@@ -272,7 +290,6 @@ def _without_training(
     return Outcome(
         predictions,
         record,
-        train_seconds=0.0,
         evaluation_seconds=features.seconds + time.perf_counter() - began,
         train_tokens=features.tokens,
         best_score=scores[prepared.spec.selection],

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from biobench.core.arrays import Array
 from biobench.core.machine import Precision, to_device
 from biobench.core.text import first_line
 from biobench.encode.tokens import Encoded
@@ -28,6 +28,7 @@ from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import (
     Network,
     decide,
+    ids_and_types,
     micro_batch_tokens,
     probabilities,
     settled_precision,
@@ -35,7 +36,7 @@ from biobench.finetune.network import (
 )
 from biobench.finetune.prepare import Prepared
 from biobench.models.encoder import Attention
-from biobench.models.inputs import padded_inputs
+from biobench.models.inputs import by_length, padded_inputs
 from biobench.models.loading import Checkpoint
 from biobench.models.stored_head import HEAD_FILE, StoredHead
 from biobench.models.weights import classifier_of, load_base
@@ -64,11 +65,8 @@ class LibraryNetwork(Network):
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """Logits in fp32, a row a visible word or window, a column a label of the checkpoint."""
-        by_length: dict[int, list[int]] = defaultdict(list)
-        for index, window in enumerate(encoded):
-            by_length[len(window)].append(index)
         rows: dict[int, Tensor] = {}
-        for members in by_length.values():
+        for members in by_length(encoded).values():
             logits = self._logits([encoded[index] for index in members])
             for index, of_window in zip(members, logits, strict=True):
                 rows[index] = of_window[None]
@@ -78,9 +76,7 @@ class LibraryNetwork(Network):
 
     def _logits(self, encoded: Sequence[Encoded]) -> Tensor:
         """Of windows of one length: (windows, tokens, labels), or (windows, labels) for texts."""
-        inputs = padded_inputs(
-            [window.ids for window in encoded], [window.types for window in encoded], pad_id=0
-        )
+        inputs = padded_inputs(*ids_and_types(encoded), pad_id=0)
         arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
         logits: Tensor = self.model(**arrays).logits
         return logits.float()
@@ -104,7 +100,9 @@ def load_ready(
         network = _kept_network(checkpoint, head, head.options, prepared, device)
     if matched:
         # in tasks with tags, labels that stand for nothing say that a word is in no mention
-        outside = "O" if prepared.kind.tagged else None
+        outside = None
+        if prepared.kind.tagged:
+            outside = "O"
         columns: dict[str | None, list[int]] = defaultdict(list)
         for number, label in enumerate(head.labels):
             columns[matched.get(label, outside)].append(number)
@@ -168,18 +166,20 @@ def answer(
 
     Raises ModelError where the model gives numbers that are not finite.
     """
-    began, budget, backoffs = time.perf_counter(), micro_batch_tokens(network.device), list[str]()
+    began = time.perf_counter()
+    budget = micro_batch_tokens(network.device)
+    backoffs: list[str] = []
     progress(0, 1, "test")
     if not isinstance(network, LibraryNetwork):
         precision, backoffs = settled_precision(network.encoder, precision)
     with deterministic(network.device):
-        of_validation: list[NDArray[Any]] = []
+        of_validation: list[Array] = []
         if prepared.spec.head.threshold == "tuned":
             split = prepared.validation
             of_validation = probabilities(network, prepared, split, precision, budget)
         threshold = threshold_of(prepared, of_validation)
         chances = probabilities(network, prepared, prepared.test, precision, budget)
-    if not all(np.isfinite(each).all() for each in chances):
+    if not all(np.isfinite(answer).all() for answer in chances):
         raise ModelError(
             f"the model gives numbers that are not finite in {precision}",
             hint="add --set training.precision=fp32, or check the checkpoint's weights",
@@ -196,16 +196,10 @@ def answer(
         batch_size=prepared.spec.training.batch_size,
         micro_batch_tokens=budget,
         backoffs=tuple(backoffs),
-        threshold=threshold if prepared.kind.thresholds else None,
+        threshold=prepared.kind.recorded_threshold(threshold),
     )
     progress(1, 1, "test")
-    return Outcome(
-        predictions,
-        record,
-        train_seconds=0.0,
-        evaluation_seconds=time.perf_counter() - began,
-        train_tokens=0,
-    )
+    return Outcome(predictions, record, evaluation_seconds=time.perf_counter() - began)
 
 
 def outputs_of(logits: Tensor, labels: Sequence[Sequence[int]], *, summed: bool) -> Tensor:

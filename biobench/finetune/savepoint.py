@@ -80,35 +80,37 @@ class Savepoint:
         no using a file.
         """
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                broken = archive.testzip()  # torch reads without looking at the checksums
-            if broken is not None:
-                raise ValueError(f"{broken} is damaged")
-            content = torch.load(self.path, map_location="cpu", weights_only=True)
-            if self.anew and content.get("command") != self.command:
-                return None
-            origin, state = content["made_with"], content["state"]
+            command, origin, state = self._read()
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
             self.refusal = f"the state on disk cannot be read: {_reason(error)}"
             return None
-        threads = origin.pop("threads", None)
-        differing = {}
+        if self.anew and command != self.command:
+            return None
+        threads = origin.pop("threads", 0)
+        differing: list[str] = []
         for name, value in self._origin().items():
             if origin.get(name) != value:
-                differing[name] = origin.get(name)
-        if threads is not None and threads > _cores():
-            differing["threads"] = threads
+                differing.append(f"{name} {origin.get(name)}")
+        if threads > _cores():
+            differing.append(f"threads {threads}")
         if differing:
-            made_with = ", ".join(f"{name} {value}" for name, value in differing.items())
-            self.refusal = f"the state on disk was made with {made_with}"
+            self.refusal = f"the state on disk was made with {', '.join(differing)}"
             return None
-        assert isinstance(state, dict)
-        if threads is not None:
+        if threads:
             # Sums depend on their number; the caller restores its own.
             torch.set_num_threads(threads)
         return state
+
+    def _read(self) -> tuple[float, dict[str, Any], dict[str, Any]]:
+        """The command that wrote the file, what it was made with, and the state."""
+        with zipfile.ZipFile(self.path) as archive:
+            broken = archive.testzip()  # torch reads without looking at the checksums
+        if broken is not None:
+            raise ValueError(f"{broken} is damaged")
+        content = torch.load(self.path, map_location="cpu", weights_only=True)
+        return content["command"], dict(content["made_with"]), dict(content["state"])
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
         """Write what `state` gives (tensors, numbers, text, lists and dicts of them) in place of
@@ -171,7 +173,9 @@ def resumed_state(
     """What the savepoint holds, None where there is nothing to continue from; says why a file is
     not used.
     """
-    saved = None if keep is None else keep.load()
-    if keep is not None and keep.refusal is not None:
+    if keep is None:
+        return None
+    saved = keep.load()
+    if keep.refusal is not None:
         progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))
     return saved

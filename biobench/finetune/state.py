@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -30,3 +31,17 @@ class LoopState:
     evaluation_seconds: float = 0.0
     seconds: float = 0.0
     resumed: int = 0
+
+    def saved(self, seconds: float) -> dict[str, Any]:
+        """As a savepoint keeps it. seconds: of the run so far."""
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return values | {"seconds": seconds}
+
+    def resume(self, saved: dict[str, Any], device: torch.device) -> None:
+        """Go on from what `saved` returned, with the best weights on this device."""
+        for name, value in saved.items():
+            setattr(self, name, value)
+        self.resumed += 1
+        best_weights = self.best_weights or {}
+        for name, weights in best_weights.items():
+            best_weights[name] = weights.to(device)

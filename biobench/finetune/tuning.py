@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from biobench.core.progress import ProgressNote
 from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, deterministic, finetune, new_network
 from biobench.finetune.loop import Outcome, Progress
-from biobench.finetune.network import decide, probabilities
+from biobench.finetune.network import copied_weights, decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint, resumed_state
 from biobench.kinds import Split
@@ -77,9 +77,11 @@ class _Trials:
         self.resumed += outcome.record.resumed
         rank = (outcome.best_score, -abs(factor - 1.0))
         if self.record is None or rank > (self.score, -abs(self.factor - 1.0)):
-            self.factor, self.record, self.score = factor, outcome.record, outcome.best_score
+            self.factor = factor
+            self.record = outcome.record
+            self.score = outcome.best_score
             self.threshold = outcome.threshold
-            self.weights = {k: v.detach().clone() for k, v in outcome.network.state_dict().items()}
+            self.weights = copied_weights(outcome.network)
 
     def saved_state(self) -> dict[str, Any]:
         """As a savepoint keeps it."""
@@ -117,25 +119,41 @@ def tuned(
     if prepared.spec.training.encoder == "frozen":
         raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
     saved = resumed_state(keep, progress)
-    trials = _Trials() if saved is None else _Trials.resumed_from(saved)
+    trials = _Trials()
+    if saved is not None:
+        trials = _Trials.resumed_from(saved)
     grid = prepared.spec.training.grid
-    count = len(grid)
     if trials.done:
-        progress(0, 1, ProgressNote(f"resumed after trial {len(trials.done)}/{count}"))
-    for number in range(len(trials.done) + 1, count + 1):
-        factor = grid[number - 1]
+        progress(0, 1, ProgressNote(f"resumed after trial {len(trials.done)}/{len(grid)}"))
+    for number, factor in enumerate(grid, start=1):
+        if number <= len(trials.done):
+            continue
         blind = replace(prepared, spec=changed(prepared.spec, factor), test=_UNREAD)
-        of_trial = None if keep is None else keep.part(f"trial-{number}")
-
-        def tell(done: int, total: int, stage: str, number: int = number) -> None:
-            text = f"trial {number}/{count}: {stage}"
-            progress(done, total, ProgressNote(text) if isinstance(stage, ProgressNote) else text)
-
-        trials.add(factor, blind.spec, finetune(loaded, blind, seed, precision, tell, of_trial))
+        tell = _trial_progress(progress, f"trial {number}/{len(grid)}")
+        of_trial: Savepoint | None = None
+        if keep is not None:
+            of_trial = keep.part(f"trial-{number}")
+        outcome = finetune(loaded, blind, seed, precision, tell, of_trial)
+        trials.add(factor, blind.spec, outcome)
         if keep is not None and keep.due():
             keep.save(trials.saved_state)
             if of_trial is not None and keep.problem is None:
                 of_trial.remove()
+    return _outcome(loaded, prepared, trials)
+
+
+def _trial_progress(progress: Progress, name: str) -> Progress:
+    """What hears of one trial, and reports it under this name."""
+
+    def tell(done: int, total: int, stage: str) -> None:
+        # A note stays a note.
+        progress(done, total, type(stage)(f"{name}: {stage}"))
+
+    return tell
+
+
+def _outcome(loaded: LoadedEncoder, prepared: Prepared, trials: _Trials) -> Outcome:
+    """Read the test split with the best trial's weights."""
     assert trials.record is not None
     began = time.perf_counter()
     seen = replace(prepared, spec=changed(prepared.spec, trials.factor))
@@ -144,16 +162,15 @@ def tuned(
     record = trials.record.model_copy(
         update={"trials": tuple(trials.done), "resumed": trials.resumed}
     )
-    exact: Precision = "bf16" if record.precision == "bf16" else "fp32"
+    precision = cast(Precision, record.precision)
     with deterministic(network.device):
-        chances = probabilities(network, seen, seen.test, exact, record.micro_batch_tokens)
+        chances = probabilities(network, seen, seen.test, precision, record.micro_batch_tokens)
     predictions = decide(seen, seen.test, chances, trials.threshold)
-    evaluation = trials.evaluation_seconds + time.perf_counter() - began
     return Outcome(
         predictions,
         record,
         train_seconds=trials.train_seconds,
-        evaluation_seconds=evaluation,
+        evaluation_seconds=trials.evaluation_seconds + time.perf_counter() - began,
         train_tokens=trials.tokens,
         best_score=trials.score,
         threshold=trials.threshold,

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
+from biobench.core.arrays import Ints
 from biobench.models.encoder import Encoder
 
 
@@ -37,8 +37,9 @@ class UsedRows(nn.Module):
         lookup = torch.zeros(whole.num_embeddings, dtype=torch.long, device=used.device)
         lookup[used] = torch.arange(len(used), device=used.device)
         self.register_buffer("lookup", lookup, persistent=False)
-        pad = whole.padding_idx
-        self.padding: int | None = None if pad is None else int(lookup[pad])
+        self.padding: int | None = None
+        if whole.padding_idx is not None:
+            self.padding = int(lookup[whole.padding_idx])
         self.pending = 1.0
         """What the rows of the whole table that are not used are still to be multiplied by."""
 
@@ -62,28 +63,20 @@ class UsedRows(nn.Module):
 
 
 @contextmanager
-def trained_rows(
-    encoder: Encoder, documents: Iterable[NDArray[np.int64]]
-) -> Iterator[UsedRows | None]:
+def trained_rows(encoder: Encoder, documents: Iterable[Ints]) -> Iterator[UsedRows | None]:
     """Train only the embedding rows that `documents` (arrays of ids) use; the embedding is put back
     at the end.
 
     Gives None, and changes nothing, where the encoder's input embedding is not a plain table.
     """
-    try:
-        whole = encoder.model.get_input_embeddings()
-    except NotImplementedError:  # a family that embeds by several tables (CANINE)
-        whole = None
-    if (
-        type(whole) is not nn.Embedding
-        or whole.max_norm is not None
-        or not whole.weight.requires_grad
-    ):
+    whole = _plain_table(encoder)
+    if whole is None:
         yield None
         return
-    ids = np.unique(np.concatenate([*documents, [encoder.pad_id]]))
-    pad = [] if whole.padding_idx is None else [whole.padding_idx]
-    used = torch.from_numpy(np.unique(np.concatenate([ids, np.asarray(pad, dtype=np.int64)])))
+    pads = [encoder.pad_id]
+    if whole.padding_idx is not None:
+        pads.append(whole.padding_idx)
+    used = torch.from_numpy(np.unique(np.concatenate([*documents, pads])))
     stand_in = UsedRows(whole, used.to(whole.weight.device))
     whole.weight.requires_grad_(False)
     encoder.model.set_input_embeddings(stand_in)
@@ -92,3 +85,14 @@ def trained_rows(
     finally:
         encoder.model.set_input_embeddings(whole)
         whole.weight.requires_grad_(True)
+
+
+def _plain_table(encoder: Encoder) -> nn.Embedding | None:
+    """The encoder's input embedding, where a gradient is all that changes its rows."""
+    try:
+        table = encoder.model.get_input_embeddings()
+    except NotImplementedError:  # a family that embeds by several tables (CANINE)
+        return None
+    if type(table) is nn.Embedding and table.max_norm is None and table.weight.requires_grad:
+        return table
+    return None

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from biobench.core.arrays import Array
 from biobench.encode.pairs import encode_pairs
 from biobench.encode.tokens import Encoded, encode_documents, encode_windows
 from biobench.errors import StoreError, TrainingError
@@ -22,7 +22,7 @@ from biobench.schema.source import fail
 from biobench.schema.strict import suggest
 from biobench.schema.tags import Mode
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Head, Probe
+from biobench.schema.training import Head
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -33,10 +33,16 @@ if TYPE_CHECKING:
 
 Documents = Sequence[Document]
 Windows = Sequence[Encoded]
-Targets = Sequence[NDArray[Any]]
+Targets = Sequence[Array]
 """Per window what the kind's `target` gives."""
-Answers = Sequence[NDArray[Any]]
+Answers = Sequence[Array]
 """Per window an array in the form of the kind, from its `answers` to its `predict`."""
+Problem = tuple[str, str, str | None]
+"""What is wrong with a document (`{}` for the value), what helps, and the value."""
+Items = set[tuple[str, int, int]]
+"""(label, start, end) of what is counted as right or wrong."""
+Share = tuple[int, int]
+"""(reached, reachable) of one document."""
 Cut = tuple[Documents, Documents, list[Encoded], list[int]]
 """Documents that are kept, these with their units as tokens, their windows, and each window's
 document.
@@ -61,10 +67,10 @@ class Split:
     outputs: how many labels or tags there are.
     """
 
-    documents: Sequence[Document]
-    units: Sequence[Document]
-    encoded: Sequence[Encoded]
-    targets: Sequence[NDArray[Any]]
+    documents: Documents
+    units: Documents
+    encoded: Windows
+    targets: Targets
     lengths: Sequence[int]
     windows: Sequence[Sequence[int]]
     outputs: int = 0
@@ -141,7 +147,7 @@ class Kind(Traits):
                 f"use `kind: {self.head}`",
             )
         self._check_metrics(spec)
-        self.check_probe(spec, spec.probe if spec.training.encoder == "frozen" else "none")
+        self.check_probe(spec)
         for field, default in _NOT_OF_ALL.items():
             value = attrgetter(field)(spec)
             if value != default and field not in self.fields:
@@ -182,13 +188,13 @@ class Kind(Traits):
                 f"metric.negative_label '{negative}' is not a label", suggest(negative, labels)
             )
 
-    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
-        """Raise FieldError where a probe does not fit the kind. none: the encoder is trained."""
-        if probe is None:
-            raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-        if probe == "none":
+    def check_probe(self, spec: TaskSpec) -> None:
+        """Raise FieldError where the probe of a frozen encoder does not fit the kind."""
+        if spec.training.encoder != "frozen":
             return
-        if probe.kind == "similarity":
+        if spec.probe is None:
+            raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+        if spec.probe.kind == "similarity":
             raise fail(
                 f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`"
             )
@@ -206,10 +212,8 @@ class Kind(Traits):
         """As `outputs`, where the spec says how answers are expressed."""
         return self.outputs(labels)
 
-    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
-        """What is wrong with a document as read: what (`{}` for the value), hint, value; None for
-        nothing.
-        """
+    def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
+        """What is wrong with a document as read; None for nothing."""
         return None
 
     def labelled(self, document: Document) -> Document:
@@ -247,7 +251,7 @@ class Kind(Traits):
             encoded = encode_documents(units, tokenizer, window, words=self.words)
         return documents, units, encoded, list(range(len(encoded)))
 
-    def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[Any]:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Array:
         """What a window is trained on. document: with its units."""
         raise NotImplementedError
 
@@ -281,15 +285,13 @@ class Kind(Traits):
 
         return torch.softmax(logits, -1)
 
-    def answers(self, task: Task, logits: Any, encoded: Sequence[Encoded]) -> list[NDArray[Any]]:
+    def answers(self, task: Task, logits: Any, encoded: Windows) -> list[Array]:
         """Per window its rows of probabilities: (visible words, outputs) or (outputs,)."""
-        return self.by_window(self.probabilities(logits).float().cpu().numpy(), encoded)
-
-    def by_window(self, rows: NDArray[Any], encoded: Sequence[Encoded]) -> list[NDArray[Any]]:
-        """The rows of all windows, cut into those of each."""
+        rows = self.probabilities(logits).float().cpu().numpy()
         if not self.words:
             return list(rows)
-        return np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1])
+        ends = np.cumsum([len(window.words) for window in encoded])
+        return np.split(rows, ends[:-1])
 
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
@@ -297,24 +299,25 @@ class Kind(Traits):
         """The prediction for a document (with its units) from the answers of its windows."""
         raise NotImplementedError
 
-    def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
-        """What is counted as right or wrong: (label, start, end); labels of a whole document at 0,
-        0.
-        """
+    def items(self, truth: Document | Prediction) -> Items:
+        """What is counted as right or wrong; labels of a whole document at 0, 0."""
         return {(label, 0, 0) for label in truth.labels}
+
+    def recorded_threshold(self, threshold: float) -> float | None:
+        """The threshold as a record keeps it; None where nothing is decided by one."""
+        if self.thresholds:
+            return threshold
+        return None
 
     def curve(self, scores: Mapping[str, float]) -> dict[str, float]:
         """The scores of a validation that a record keeps."""
         names = CURVE if self.counted else [metric.name for metric in self.metrics]
         return {name: scores[name] for name in names}
 
-    def share(
-        self, metric: str, document: Document, prediction: Prediction | None
-    ) -> tuple[int, int] | None:
-        """(reached, reachable) of one document, where `metric` is the mean over documents of these
-        shares.
+    def share(self, metric: str, document: Document, prediction: Prediction | None) -> Share | None:
+        """What a document adds to `metric` where that is the mean of documents' shares, else None.
 
-        reachable is the same for every document of a task. None: it is no such mean.
+        reachable is the same for every document of a task.
         """
         return None
 
@@ -324,21 +327,18 @@ class Kind(Traits):
         """
         return None
 
-    def mean_shares(self, run: Answered) -> dict[str, float]:
-        """Each of `metrics` as the mean of its shares over documents; one without a prediction has
-        none of its own.
-        """
-        values = {}
-        for name in (metric.name for metric in self.metrics):
-            shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
-            values[name] = math.fsum(reached / reachable for reached, reachable in shares) / len(
-                shares
-            )
-        return values
-
     def extra_scores(self, run: Answered) -> dict[str, float]:
-        """Scores besides the F1 averages."""
-        return {}
+        """Scores besides the F1 averages: those of `metrics` that are means of shares."""
+        scores: dict[str, float] = {}
+        for metric in self.metrics:
+            if metric.share:
+                shares: list[float] = []
+                for document in run.gold:
+                    prediction = run.predictions.get(document.id)
+                    reached, reachable = self.share(metric.name, document, prediction) or (0, 1)
+                    shares.append(reached / reachable)
+                scores[metric.name] = math.fsum(shares) / len(shares)
+        return scores
 
 
 class SpanKind(Kind):
@@ -350,7 +350,7 @@ class SpanKind(Kind):
         Metric("partial_macro_f1", "partial macro F1", average="macro", match="partial"),
     )
 
-    def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
+    def oracle(self, task: Task, document: Document, encoded: Windows) -> Prediction:
         """The best that any model could say of a document (with its units) through these
         windows."""
         raise NotImplementedError
@@ -364,7 +364,7 @@ class SpanKind(Kind):
             missed += len(set(truth.spans) - set(oracle.spans))
         return missed, best
 
-    def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
+    def items(self, truth: Document | Prediction) -> Items:
         """Spans with their labels."""
         return {(s.label, s.start, s.end) for s in truth.spans}
 

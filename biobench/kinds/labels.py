@@ -4,20 +4,21 @@ a threshold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from biobench.core.arrays import Array, Floats, Ints, ints
 from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_labels
-from biobench.encode.tokens import Encoded, Ints
+from biobench.encode.tokens import Encoded
 from biobench.kinds.base import (
     Answered,
     Answers,
     Ceiling,
     Kind,
+    Problem,
     Split,
     Targets,
     Task,
@@ -48,13 +49,11 @@ class LabelKind(Kind):
 
         return LinearHead(width, outputs, head.dropout, checkpoint.initial_std, head.pooling)
 
-    def decided(
-        self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float
-    ) -> Sequence[int]:
+    def decided(self, spec: TaskSpec, chances: Floats, threshold: float) -> Sequence[int]:
         """Places of the labels that a document is given. chances: (labels,)."""
         return (int(chances.argmax()),)
 
-    def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
+    def merged(self, spec: TaskSpec, answers: Answers) -> Floats:
         """(labels,) probabilities of a document from those of its windows."""
         return merge_labels(answers, spec.protocol.merge)
 
@@ -63,20 +62,32 @@ class LabelKind(Kind):
     ) -> Prediction:
         """The decided labels, and the probabilities of all."""
         chances = self.merged(task.spec, answers)
-        labels = tuple(task.outputs[i] for i in self.decided(task.spec, chances, threshold))
-        scores = np.round(chances.astype(np.float64), 6).tolist()
-        return Prediction(document=document.id, labels=labels, label_scores=tuple(scores))
+        places = self.decided(task.spec, chances, threshold)
+        scores = np.round(chances.astype(np.float64), 6)
+        return Prediction(
+            document=document.id,
+            labels=tuple(task.outputs[place] for place in places),
+            label_scores=tuple(scores.tolist()),
+        )
 
 
 def labels_of(prediction: Prediction | None) -> set[str]:
     """The predicted labels; none where there is no prediction."""
-    return set() if prediction is None else set(prediction.labels)
+    if prediction is None:
+        return set()
+    return set(prediction.labels)
+
+
+def is_right(document: Document, predictions: Mapping[str, Prediction]) -> bool:
+    """Whether the document's prediction names its labels; one without a prediction is wrong."""
+    prediction = predictions.get(document.id)
+    return prediction is not None and prediction.labels == document.labels
 
 
 ACCURACY = Metric("accuracy", "accuracy", average="micro")
 
 
-def cross_entropy(logits: Tensor, outputs: Sequence[NDArray[Any]]) -> Tensor:
+def cross_entropy(logits: Tensor, outputs: Sequence[Array]) -> Tensor:
     """Sum over rows. outputs: of each window the right one, or those of its words end to end."""
     import torch
 
@@ -123,7 +134,7 @@ class SingleLabel(TextLabels):
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The label's place."""
-        return np.asarray(task.index[document.labels[0]], dtype=np.int64)
+        return ints(task.index[document.labels[0]])
 
     def loss(
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
@@ -131,16 +142,16 @@ class SingleLabel(TextLabels):
         """Cross-entropy."""
         return cross_entropy(logits, targets)
 
-    def merged(self, spec: TaskSpec, answers: Answers) -> NDArray[np.float32]:
+    def merged(self, spec: TaskSpec, answers: Answers) -> Floats:
         """As of any kind, with the sum 1."""
         chances = super().merged(spec, answers)
-        return chances / chances.sum() if len(answers) > 1 else chances
+        if len(answers) > 1:
+            chances = chances / chances.sum()
+        return chances
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy; a document without a prediction is wrong."""
-        right = sum(
-            d.id in run.predictions and run.predictions[d.id].labels == d.labels for d in run.gold
-        )
+        right = sum(is_right(document, run.predictions) for document in run.gold)
         return {"accuracy": right / len(run.gold)}
 
 
@@ -159,7 +170,7 @@ class MultiLabel(TextLabels):
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The labels' places, in order."""
-        return np.asarray(sorted({task.index[label] for label in document.labels}), dtype=np.int64)
+        return np.unique(ints([task.index[label] for label in document.labels]))
 
     def weights(self, spec: TaskSpec, train: Split) -> Tensor | None:
         """(labels,) weights of the positives, or None.
@@ -175,45 +186,46 @@ class MultiLabel(TextLabels):
         positives = np.zeros(train.outputs, dtype=np.int64)
         for windows in train.windows:
             positives[train.targets[windows[0]]] += 1
-        return torch.from_numpy((len(train.windows) - positives) / np.maximum(positives, 1)).float()
+        ratios = (len(train.windows) - positives) / np.maximum(positives, 1)
+        return torch.from_numpy(ratios).float()
 
     def loss(
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Binary cross-entropy, of a document the mean over labels."""
-        import torch
+        from torch.nn.functional import binary_cross_entropy_with_logits
 
         from biobench.core.machine import to_device
 
-        labels = logits.shape[1]
         # for a micro-batch only: label sets may be large
-        wanted = torch.zeros(len(targets), labels)
-        rows = np.repeat(np.arange(len(targets)), [len(t) for t in targets])
-        wanted[torch.from_numpy(rows), torch.from_numpy(np.concatenate(targets))] = 1.0
-        wanted = to_device(wanted, logits.device)
-        binary = torch.nn.functional.binary_cross_entropy_with_logits
-        return binary(logits, wanted, pos_weight=weights, reduction="sum") / labels
+        gold = np.zeros(logits.shape, dtype=np.float32)
+        for row, positives in zip(gold, targets, strict=True):
+            row[positives] = 1.0
+        wanted = to_device(gold, logits.device)
+        total = binary_cross_entropy_with_logits(
+            logits, wanted, pos_weight=weights, reduction="sum"
+        )
+        return total / logits.shape[1]
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, labels), each label on its own."""
         return logits.sigmoid()
 
-    def decided(
-        self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float
-    ) -> Sequence[int]:
+    def decided(self, spec: TaskSpec, chances: Floats, threshold: float) -> Sequence[int]:
         """Labels above the threshold; with `fallback: top1` the highest one where none is."""
         passed = np.flatnonzero(chances > threshold)
         if len(passed) == 0 and spec.head.fallback == "top1":
-            passed = np.asarray([chances.argmax()])
+            return super().decided(spec, chances, threshold)
         return passed.tolist()
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """example_f1; a document without gold and without prediction counts 1."""
         total = 0.0
         for document in run.gold:
-            true, labels = set(document.labels), labels_of(run.predictions.get(document.id))
-            if true or labels:
-                total += 2 * len(true & labels) / (len(true) + len(labels))
+            gold = set(document.labels)
+            predicted = labels_of(run.predictions.get(document.id))
+            if gold or predicted:
+                total += 2 * len(gold & predicted) / (len(gold) + len(predicted))
             else:
                 total += 1.0
         return {"example_f1": total / len(run.gold)}
@@ -228,7 +240,7 @@ class TextPair(SingleLabel):
     name, label_rules, pairs = "text_pair", False, True
     fields = ("protocol.long_documents", "protocol.pairs")
 
-    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
+    def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
         """No first text."""
         if document.query.strip():
             return None

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
+from itertools import combinations, compress
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import (
-    Answered,
-    Answers,
-    Targets,
-    Task,
-    Windows,
-    register,
-)
+from biobench.core.arrays import Array, Floats, Ints, ints
+from biobench.encode.tokens import Encoded
+from biobench.kinds.base import Answers, Problem, Share, Targets, Task, Windows, register
 from biobench.kinds.labels import LabelKind, cross_entropy, labels_of
 from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
@@ -40,7 +33,7 @@ class MultipleChoice(LabelKind):
 
     head.choice sets: a target is the place of the right set among all sets but the empty one, and
     the likeliest set of options that the question has is predicted. options: a target is the
-    (options,) right ones, each decided on its own.
+    (options,) right ones, each decided on its own. A question without a prediction scores 0.
     """
 
     name, label_rules, counted, single, pairs = "multiple_choice", False, False, False, True
@@ -50,57 +43,44 @@ class MultipleChoice(LabelKind):
     )
     options, fields = True, ("protocol.long_documents", "protocol.pairs", "head.choice")
 
-    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
+    def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
         """No question, no right option, other options than labels, or a right one that is not
         there.
         """
-        labels = spec.labels if isinstance(spec.labels, list) else []
-        if len(labels) > MOST_OPTIONS:
-            return (
-                f"{len(labels)} options a question are more than {MOST_OPTIONS}",
-                "make it a task of pairs",
-                None,
-            )
+        assert isinstance(spec.labels, list), "labels by rule do not fit this kind"
+        labels = len(spec.labels)
+        if labels > MOST_OPTIONS:
+            message = f"{labels} options a question are more than {MOST_OPTIONS}"
+            return message, "make it a task of pairs", None
         if not document.query.strip():
             return "question {} has no text", "fill it in, or remove the question", document.id
-        if len(document.pieces) != len(labels):
-            return (
-                f"{len(document.pieces)} options where the task has {len(labels)} labels",
-                "`labels` names the options; a shorter question leaves its last ones empty",
-                None,
-            )
+        if len(document.pieces) != labels:
+            message = f"{len(document.pieces)} options where the task has {labels} labels"
+            hint = "`labels` names the options; a shorter question leaves its last ones empty"
+            return message, hint, None
         if not document.labels:
-            return (
-                "question {} has no right option",
-                "fill the answers in, or remove the question",
-                document.id,
-            )
-        there = options_of(document, labels)
-        gone = [label for label in document.labels if label not in there]
-        if gone:
-            return (
-                "the right option {} has no text",
-                "check the options, or remove the question",
-                gone[0],
-            )
+            hint = "fill the answers in, or remove the question"
+            return "question {} has no right option", hint, document.id
+        present = options_of(document, spec.labels)
+        for label in document.labels:
+            if label not in present:
+                hint = "check the options, or remove the question"
+                return "the right option {} has no text", hint, label
         return None
 
     def head_outputs(self, spec: TaskSpec, labels: Sequence[str]) -> tuple[str, ...]:
         """The sets of options, as their names with `+` between; or the options."""
         if spec.head.choice == "options":
             return tuple(labels)
-        return tuple("+".join(options) for options in answer_sets(labels))
+        return tuple(map("+".join, answer_sets(labels)))
 
-    def target(
-        self, task: Task, document: Document, encoded: Encoded
-    ) -> Ints | NDArray[np.float32]:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints | Floats:
         """The set's place, or a 1 for each right option."""
+        labels = task.data.labels
+        is_right = [label in document.labels for label in labels]
         if task.spec.head.choice == "options":
-            return np.asarray(
-                [label in document.labels for label in task.outputs], dtype=np.float32
-            )
-        order = [label for label in task.data.labels if label in document.labels]
-        return np.asarray(task.index["+".join(order)], dtype=np.int64)
+            return np.asarray(is_right, dtype=np.float32)
+        return ints(task.index["+".join(compress(labels, is_right))])
 
     def loss(
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
@@ -124,46 +104,59 @@ class MultipleChoice(LabelKind):
     ) -> Prediction:
         """The decided options, and each option's probability; those that the question lacks have
         0."""
-        labels, logits = task.data.labels, np.mean(np.stack(answers), axis=0).astype(np.float64)
-        there = options_of(document, labels)
-        chances: list[float] = []
+        labels = task.data.labels
+        logits = np.mean(np.stack(answers), axis=0).astype(np.float64)
+        present = options_of(document, labels)
         if task.spec.head.choice == "options":
-            present = [label in there for label in labels]
-            chances = np.where(present, 1 / (1 + np.exp(-logits)), 0.0).tolist()
-            chosen = tuple(labels[i] for i in np.flatnonzero(np.greater(chances, 0.5)))
-            chosen = chosen or (labels[int(np.argmax(chances))],)
+            chosen, chances = _one_by_one(logits, labels, present)
         else:
-            sets = answer_sets(labels)
-            weights = [set(options) <= there for options in sets] * np.exp(logits - logits.max())
-            weights /= weights.sum()
-            chosen = sets[int(weights.argmax())]
-            for label in labels:
-                chances.append(math.fsum(weights[[label in options for options in sets]]))
+            chosen, chances = _likeliest_set(logits, labels, present)
         scores = tuple(round(min(chance, 1.0), 6) for chance in chances)
         return Prediction(document.id, labels=chosen, label_scores=scores)
 
-    def share(
-        self, metric: str, document: Document, prediction: Prediction | None
-    ) -> tuple[int, int] | None:
+    def share(self, metric: str, document: Document, prediction: Prediction | None) -> Share | None:
         """One or none of one for exact_match; for hamming |both| / |either| in whole parts."""
-        true, predicted = set(document.labels), labels_of(prediction)
+        right, predicted = set(document.labels), labels_of(prediction)
         if metric == "exact_match":
-            return int(true == predicted), 1
+            return int(right == predicted), 1
         if metric == "hamming":
-            return _PARTS * len(true & predicted) // len(true | predicted), _PARTS
+            return _PARTS * len(right & predicted) // len(right | predicted), _PARTS
         return None
 
-    def extra_scores(self, run: Answered) -> dict[str, float]:
-        """exact_match; hamming, the mean of |both| / |either|. A question without a prediction
-        scores 0.
-        """
-        return self.mean_shares(run)
+
+def _one_by_one(
+    logits: Array, labels: Sequence[str], present: set[str]
+) -> tuple[tuple[str, ...], list[float]]:
+    """The options above one half, or else the likeliest one; and the chance of each."""
+    is_present = [label in present for label in labels]
+    chances = np.where(is_present, 1 / (1 + np.exp(-logits)), 0.0)
+    places = np.flatnonzero(chances > 0.5).tolist() or [int(chances.argmax())]
+    return tuple(labels[place] for place in places), chances.tolist()
+
+
+def _likeliest_set(
+    logits: Array, labels: Sequence[str], present: set[str]
+) -> tuple[tuple[str, ...], list[float]]:
+    """The likeliest set of options that are present; and the chance of each option, which is that
+    of all sets with it.
+    """
+    sets = answer_sets(labels)
+    is_possible = [set(options) <= present for options in sets]
+    weights = is_possible * np.exp(logits - logits.max())
+    weights /= weights.sum()
+    chances: list[float] = []
+    for label in labels:
+        holds_label = [label in options for options in sets]
+        chances.append(math.fsum(weights[holds_label]))
+    return sets[int(weights.argmax())], chances
 
 
 def answer_sets(labels: Sequence[str]) -> list[tuple[str, ...]]:
     """Every set of options but the empty one: single options first, in the order of the labels."""
-    sizes = range(1, len(labels) + 1)
-    return [options for size in sizes for options in itertools.combinations(labels, size)]
+    sets: list[tuple[str, ...]] = []
+    for size in range(1, len(labels) + 1):
+        sets += combinations(labels, size)
+    return sets
 
 
 def options_of(document: Document, labels: Sequence[str]) -> set[str]:
@@ -172,6 +165,8 @@ def options_of(document: Document, labels: Sequence[str]) -> set[str]:
     """
     if not document.pieces:
         return set(labels)
-    return {
-        label for label, (start, end) in zip(labels, document.pieces, strict=False) if start < end
-    }
+    options: set[str] = set()
+    for label, (start, end) in zip(labels, document.pieces, strict=False):
+        if start < end:
+            options.add(label)
+    return options

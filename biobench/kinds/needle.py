@@ -9,22 +9,25 @@ say nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from biobench.encode.pairs import pair_form
-from biobench.encode.tokens import Encoded, Ids, ids_of
+from biobench.encode.tokens import Encoded, Ids, ids_of, tokenised
 from biobench.errors import ModelError, TrainingError
 from biobench.kinds.base import Answered, Cut, Documents, register
-from biobench.kinds.labels import ACCURACY, SingleLabel
+from biobench.kinds.labels import ACCURACY, SingleLabel, is_right
 from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import Key, NeedlePlan, cell_of, keys_of, name_of
 from biobench.schema.task import TaskSpec
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase as Tokenizer
+
+_CHUNK = 32
+"""Documents tokenised at once; the longest hold some 60,000 characters."""
 
 
 @register
@@ -51,7 +54,9 @@ class Needle(SingleLabel):
         """Parts are drawn in pairs; they were once drawn example by example, and such runs are
         others.
         """
-        return {"drawn": "pairs"} if part else None
+        if part:
+            return {"drawn": "pairs"}
+        return None
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy, and that of each length, position, template, and length with position."""
@@ -60,27 +65,26 @@ class Needle(SingleLabel):
 
 def accuracies(gold: Documents, predictions: Mapping[str, Prediction]) -> dict[str, float]:
     """Name to accuracy of every slice but the whole; nothing where the ids name no cells."""
-    right: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    answers: dict[Key, list[bool]] = defaultdict(list)
     for document in gold:
         cell = cell_of(document.id)
-        if cell is None:
-            continue
-        prediction = predictions.get(document.id)
-        for key in keys_of(cell)[1:]:
-            right[key][0] += prediction is not None and prediction.labels == document.labels
-            right[key][1] += 1
-    order = sorted(
-        right, key=lambda k: (k[2] is not None, k[0] is None, k[0] or 0, k[1] or "", k[2] or "")
-    )
-    return {name_of(key): right[key][0] / right[key][1] for key in order}
+        if cell is not None:
+            for key in keys_of(cell)[1:]:
+                answers[key].append(is_right(document, predictions))
+    shares: dict[str, float] = {}
+    for key in sorted(answers, key=_place_of):
+        shares[name_of(key)] = sum(answers[key]) / len(answers[key])
+    return shares
 
 
-_CHUNK = 32
-"""Documents tokenised at once; the longest hold some 60,000 characters."""
+def _place_of(key: Key) -> tuple[bool, bool, int, str, str]:
+    """Where a slice stands: those of all templates first, and lengths before their absence."""
+    length, position, template = key
+    return template is not None, length is None, length or 0, position or "", template or ""
 
 
 def encode_needles(
-    documents: Sequence[Document], tokenizer: Tokenizer, window: int
+    documents: Documents, tokenizer: Tokenizer, window: int
 ) -> tuple[list[Document], list[Encoded]]:
     """The documents that fit `window` tokens, and their ids; the others are skipped.
 
@@ -91,76 +95,85 @@ def encode_needles(
     form = pair_form(tokenizer)
     fitting: list[Document] = []
     encoded: list[Encoded] = []
-    candidates = [
-        d for d in documents if d.plan is None or d.plan.fit == "words" or d.plan.length <= window
-    ]
-    for begin in range(0, len(candidates), _CHUNK):
-        chunk = candidates[begin : begin + _CHUNK]
-        for document, pieces in zip(chunk, _pieces(chunk, tokenizer), strict=True):
-            query = ids_of(tokenizer, document.query)
-            taken = form.added + len(query)
-            body = _fitted(document, pieces, taken)
-            if taken + len(body) <= window:
-                fitting.append(document)
-                encoded.append(form.encoded(query, body, truncated=False))
+    candidates = [document for document in documents if _least_tokens(document) <= window]
+    for document, pieces in zip(candidates, _pieces(candidates, tokenizer), strict=True):
+        query = ids_of(tokenizer, document.query)
+        taken = form.added + len(query)
+        body = _fitted(document, pieces, taken)
+        if taken + len(body) <= window:
+            fitting.append(document)
+            encoded.append(form.encoded(query, body, truncated=False))
     return fitting, encoded
+
+
+def _plan_of_tokens(document: Document) -> NeedlePlan | None:
+    """The plan of a document that is fitted to a number of tokens; None where its words are."""
+    plan = document.plan
+    if plan is None or plan.fit == "words":
+        return None
+    return plan
+
+
+def _least_tokens(document: Document) -> int:
+    """What is known of a document's tokens before it is tokenised."""
+    plan = _plan_of_tokens(document)
+    if plan is None:
+        return 0
+    return plan.length
 
 
 def _fitted(document: Document, pieces: tuple[Ids, Ids, Ids], taken: int) -> Ids:
     """The document's ids: the last of those before the needle, the needle, the first of those after
     it. taken: tokens of the pair besides them.
     """
-    plan, (head, needle, tail) = document.plan, pieces
-    if plan is None or plan.fit == "words":
+    plan = _plan_of_tokens(document)
+    head, needle, tail = pieces
+    if plan is None:
         return head + needle + tail
     room = plan.length - taken - len(needle)
-    to_left = round(plan.place * room)
-    if room < 0 or to_left > len(head) or room - to_left > len(tail):
+    before = round(plan.place * room)
+    after = room - before
+    if room < 0 or before > len(head) or after > len(tail):
         raise ModelError(
             f"document {{}} cannot be fitted to {plan.length} tokens ({len(head)} + "
             f"{len(needle)} + {len(tail)} are there)",
             value=document.id,
             hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
         )
-    return head[len(head) - to_left :] + needle + tail[: room - to_left]
+    return head[len(head) - before :] + needle + tail[:after]
 
 
-def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Ids, Ids]]:
+def _pieces(documents: Documents, tokenizer: Any) -> Iterator[tuple[Ids, Ids, Ids]]:
     """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives
     offsets.
     """
-    texts = [_texts(d) for d in documents]
-    pieces: list[tuple[Ids, Ids, Ids]] = []
+    texts = [_texts(document) for document in documents]
     if not tokenizer.is_fast:
-        for texts_of_one in texts:
-            head, needle, tail = (
-                ids_of(tokenizer, text) if text.strip() else [] for text in texts_of_one
-            )
-            pieces.append((head, needle, tail))
-        return pieces
-    encoding = tokenizer(
-        ["".join(texts_of_one) for texts_of_one in texts],
-        add_special_tokens=False,
-        return_offsets_mapping=True,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,
-    )
-    rows = zip(texts, encoding["input_ids"], encoding["offset_mapping"], strict=True)
-    for (text_before, needle_text, _), ids, offsets in rows:
+        for head, needle, tail in texts:
+            yield _ids(head, tokenizer), _ids(needle, tokenizer), _ids(tail, tokenizer)
+        return
+    whole_texts = ["".join(parts) for parts in texts]
+    rows = tokenised(whole_texts, tokenizer, offsets=True, at_once=_CHUNK)
+    for (text_before, needle_text, _), (ids, offsets) in zip(texts, rows, strict=True):
         starts, ends = np.asarray(offsets).reshape(-1, 2).T
         # A token that reaches into the needle belongs to it; text keeps its order, so both are
         # sorted.
         begin = len(text_before)
+        end = begin + len(needle_text)
         low = int(np.searchsorted(ends, begin, side="right"))
-        high = int(np.searchsorted(starts, begin + len(needle_text), side="left"))
-        pieces.append((list(ids[:low]), list(ids[low:high]), list(ids[high:])))
-    return pieces
+        high = int(np.searchsorted(starts, end, side="left"))
+        yield ids[:low], ids[low:high], ids[high:]
+
+
+def _ids(text: str, tokenizer: Tokenizer) -> Ids:
+    if text.strip():
+        return ids_of(tokenizer, text)
+    return []
 
 
 def _texts(document: Document) -> tuple[str, str, str]:
     """The text before, of and after the needle."""
-    plan: NeedlePlan | None = document.plan
+    plan = document.plan
     if plan is None or (plan.fit == "words" and not plan.needle):
         return "", document.text, ""
     if plan.fit == "words":

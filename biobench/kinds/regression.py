@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from biobench.core.arrays import Floats
 from biobench.encode.tokens import Encoded
-from biobench.kinds.base import Answered, Answers, Targets, Task, Windows, register
+from biobench.kinds.base import Answered, Answers, Problem, Targets, Task, Windows, register
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import number_of
 from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,12 +64,12 @@ class Regression(LabelKind):
             )
         super().check(spec)
 
-    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+    def check_probe(self, spec: TaskSpec) -> None:
         """Also the cosine of a pair's states, which learns nothing."""
-        if not (isinstance(probe, Probe) and probe.kind == "similarity"):
-            super().check_probe(spec, probe)
+        if spec.probe is None or spec.probe.kind != "similarity":
+            super().check_probe(spec)
 
-    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
+    def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
         """Not one finite number inside the scale."""
         low, high = limits(spec)
         text = document.labels[0]
@@ -79,23 +78,18 @@ class Regression(LabelKind):
         except ValueError:
             value = math.nan
         if math.isnan(value):
-            return (
-                "{} is not a number",
-                "give each row a number with a decimal point; remove rows without one",
-                text,
-            )
+            hint = "give each row a number with a decimal point; remove rows without one"
+            return "{} is not a number", hint, text
         if not low <= value <= high:
-            return (
-                "{} is outside the scale",
-                f"`scale` is [{low:g}, {high:g}]: check the column, or the scale",
-                text,
-            )
+            hint = f"`scale` is [{low:g}, {high:g}]: check the column, or the scale"
+            return "{} is outside the scale", hint, text
         return None
 
-    def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[np.float32]:
+    def target(self, task: Task, document: Document, encoded: Encoded) -> Floats:
         """The number, 0 at the lowest end of the scale and 1 at the highest."""
         low, high = limits(task.spec)
-        return np.asarray((float(document.labels[0]) - low) / (high - low), dtype=np.float32)
+        number = float(document.labels[0])
+        return np.asarray((number - low) / (high - low), dtype=np.float32)
 
     def loss(
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
@@ -103,7 +97,8 @@ class Regression(LabelKind):
         """Squared error."""
         from biobench.core.machine import to_device
 
-        return ((logits[:, 0] - to_device(np.stack(targets), logits.device)) ** 2).sum()
+        wanted = to_device(np.stack(targets), logits.device)
+        return ((logits[:, 0] - wanted) ** 2).sum()
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The output itself."""
@@ -114,14 +109,13 @@ class Regression(LabelKind):
     ) -> Prediction:
         """The mean over the windows, on the corpus's scale."""
         low, high = limits(task.spec)
-        value = low + (high - low) * float(np.mean(np.stack(answers)))
-        return Prediction(
-            document=document.id, label_scores=(round(min(max(value, low), high), 6),)
-        )
+        mean = float(np.mean(np.stack(answers)))
+        number = min(max(low + (high - low) * mean, low), high)
+        return Prediction(document=document.id, label_scores=(round(number, 6),))
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """pearson, spearman (0 where undefined), edrm, and mse on the corpus's own scale."""
-        from biobench.stats.correlation import edrm, pearson, spearman
+        from biobench.stats.correlation import edrm
 
         gold = np.array([float(d.labels[0]) for d in run.gold])
         assert run.scale is not None
@@ -132,8 +126,8 @@ class Regression(LabelKind):
             if document.id in run.predictions:
                 numbers[row] = number_of(run.predictions[document.id])
         return {
-            "pearson": pearson(gold, numbers),
-            "spearman": spearman(gold, numbers),
+            "pearson": _pearson(gold, numbers),
+            "spearman": _spearman(gold, numbers),
             "edrm": edrm(gold, numbers, low, high),
             "mse": float(((gold - numbers) ** 2).mean()),
         }

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from biobench.core.arrays import Array, Ints, ints
 from biobench.encode.merge import PlacedSpans, merge_spans
-from biobench.encode.tokens import Encoded, Ints
+from biobench.encode.tokens import Encoded, Offsets, tokenised
 from biobench.errors import ModelError
 from biobench.kinds.base import Answers, Documents, SpanKind, Targets, Task, Windows, register
 from biobench.schema.document import Document, Prediction, Span
@@ -72,9 +73,7 @@ class SpanNer(SpanKind):
         """That of the spec's variant."""
         return span_loss(logits, targets)
 
-    def answers(
-        self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]
-    ) -> list[PlacedSpans]:
+    def answers(self, task: Task, logits: SpanScores, encoded: Windows) -> list[PlacedSpans]:
         """The spans that each window shows."""
         return span_answers(logits, encoded)
 
@@ -83,37 +82,35 @@ class SpanNer(SpanKind):
     ) -> Prediction:
         """The spans that their deciding windows show."""
         spans = merge_spans(seen, answers)
-        return predict_spans(
-            document,
-            spans,
-            task.outputs,
-            filtered=_options(task.spec).same_type_overlaps == "filter",
-        )
+        filtered = _options(task.spec).same_type_overlaps == "filter"
+        return predict_spans(document, spans, task.outputs, filtered=filtered)
 
-    def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
+    def oracle(self, task: Task, document: Document, encoded: Windows) -> Prediction:
         """Gold that the windows show whole and the head can express (ends at unit ends, not too
         long).
         """
         options = _options(task.spec)
         tagger = options.variant == "crf_biaffine"
-        answers = [
-            gold_answers(document, e, task.index, options.max_span, tagger=tagger) for e in encoded
-        ]
+        answers: list[PlacedSpans] = []
+        for window in encoded:
+            spans = gold_answers(document, window, task.index, options.max_span, tagger=tagger)
+            answers.append(spans)
         return self.predict(task, document, encoded, answers, 0.0)
 
 
 _WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
 
-def with_words(documents: Sequence[Document]) -> list[Document]:
+def with_words(documents: Documents) -> list[Document]:
     """The documents with words as their tokens."""
-    return [
-        replace(d, tokens=tuple(m.span() for m in _WORD.finditer(d.text)), tags=())
-        for d in documents
-    ]
+    worded: list[Document] = []
+    for document in documents:
+        words = tuple(match.span() for match in _WORD.finditer(document.text))
+        worded.append(replace(document, tokens=words, tags=()))
+    return worded
 
 
-def with_subtokens(documents: Sequence[Document], tokenizer: Tokenizer) -> list[Document]:
+def with_subtokens(documents: Documents, tokenizer: Tokenizer) -> list[Document]:
     """The documents with the tokenizer's own pieces as tokens, white space stripped.
 
     Pieces of the same characters (bytes of one sign) are one unit. Raises ModelError for a
@@ -123,29 +120,25 @@ def with_subtokens(documents: Sequence[Document], tokenizer: Tokenizer) -> list[
         raise ModelError(
             "this tokenizer gives no character offsets", hint="use --set head.pooling=first"
         )
-    encoding: Any = tokenizer(
-        [d.text for d in documents],
-        add_special_tokens=False,
-        return_offsets_mapping=True,
-        verbose=False,
-    )
-    return [
-        replace(d, tokens=_stripped(d.text, offsets), tags=())
-        for d, offsets in zip(documents, encoding["offset_mapping"], strict=True)
-    ]
+    texts = [document.text for document in documents]
+    pieced: list[Document] = []
+    rows = tokenised(texts, tokenizer, offsets=True)
+    for document, (_, offsets) in zip(documents, rows, strict=True):
+        pieced.append(replace(document, tokens=_stripped(document.text, offsets), tags=()))
+    return pieced
 
 
-def _stripped(text: str, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _stripped(text: str, offsets: Offsets) -> tuple[tuple[int, int], ...]:
     units: list[tuple[int, int]] = []
+    reached = 0
     for start, end in offsets:
         piece = text[start:end]
         bare = piece.strip()
-        if not bare:
-            continue
         start += len(piece) - len(piece.lstrip())
         # Two pieces of one multi-byte sign may also overlap in part; units must run left to right.
-        if not units or start >= units[-1][1]:
-            units.append((start, start + len(bare)))
+        if bare and start >= reached:
+            reached = start + len(bare)
+            units.append((start, reached))
     return tuple(units)
 
 
@@ -155,19 +148,21 @@ def touched(document: Document) -> Ints:
 
     A span that touches no unit (white space alone) has no row.
     """
-    units = np.asarray(document.tokens, dtype=np.int64).reshape(-1, 2)
-    bounds = [(span.start, span.end) for span in document.spans]
-    spans = np.asarray(bounds, dtype=np.int64).reshape(-1, 2)
-    begins = np.searchsorted(units[:, 1], spans[:, 0], side="right")
-    ends = np.searchsorted(units[:, 0], spans[:, 1], side="left") - 1
-    return np.stack([begins, ends, np.arange(len(spans))], axis=1)[begins <= ends]
+    unit_starts, unit_ends = ints(document.tokens).reshape(-1, 2).T
+    starts = [span.start for span in document.spans]
+    ends = [span.end for span in document.spans]
+    begin_units = np.searchsorted(unit_ends, starts, side="right")
+    end_units = np.searchsorted(unit_starts, ends, side="left") - 1
+    rows = np.stack([begin_units, end_units, np.arange(len(starts))], axis=1)
+    return rows[begin_units <= end_units]
 
 
 def visible(encoded: Encoded, spans: Ints) -> Ints:
     """The rows of `spans` (first, last, ...) whose units the window shows all, in places of the
     window's units.
     """
-    placed: Ints = spans[np.isin(spans[:, :2], encoded.words).all(axis=1)]
+    is_shown = np.isin(spans[:, :2], encoded.words).all(axis=1)
+    placed: Ints = spans[is_shown]
     placed[:, :2] = np.searchsorted(encoded.words, placed[:, :2])
     return placed
 
@@ -175,8 +170,9 @@ def visible(encoded: Encoded, spans: Ints) -> Ints:
 def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
     """(visible spans, 3): first unit, last unit (places in the window), type; each once, in
     order."""
+    types = ints([index[span.label] for span in document.spans])
     rows = touched(document)
-    rows[:, 2] = [index[document.spans[at].label] for at in rows[:, 2]]
+    rows[:, 2] = types[rows[:, 2]]
     return np.unique(visible(encoded, rows), axis=0)
 
 
@@ -186,8 +182,9 @@ def outermost(spans: Ints) -> Ints:
 
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
-    ordered = np.lexsort((spans[:, 2], spans[:, 0], spans[:, 0] - spans[:, 1]))
-    flat = spans[_apart(spans, ordered)]
+    begin, end, kind = spans.T
+    longest_first = np.lexsort((kind, begin, begin - end))
+    flat = spans[_apart(spans, longest_first)]
     return flat[np.lexsort(flat.T[::-1])]
 
 
@@ -195,11 +192,12 @@ def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
     """Of overlapping spans of one type the most confident stays (ties: the earlier, then the
     longer).
     """
-    ordered = np.lexsort((-spans[:, 1], spans[:, 0], -spans[:, 3]))
-    return spans[sorted(_apart(spans, ordered))]
+    begin, end, _, score = spans.T
+    surest_first = np.lexsort((-end, begin, -score))
+    return spans[sorted(_apart(spans, surest_first))]
 
 
-def _apart(spans: NDArray[Any], ordered: Ints) -> list[int]:
+def _apart(spans: Array, ordered: Ints) -> list[int]:
     """Of the spans (first, last, type, ...), in this order, those that overlap none of their type
     before.
 
@@ -226,15 +224,16 @@ def predict_spans(
     if filtered:
         answers = same_type_filter(answers)
     scores: dict[Span, float] = {}
-    for begin, end, kind, score in answers.tolist():
-        start, stop = document.tokens[int(begin)][0], document.tokens[int(end)][1]
-        span = Span(start, stop, outputs[int(kind)])
-        scores[span] = max(scores.get(span, 0.0), score)
+    for (begin, end, kind), score in zip(ints(answers[:, :3]), answers[:, 3], strict=True):
+        start, _ = document.tokens[begin]
+        _, stop = document.tokens[end]
+        span = Span(start, stop, outputs[kind])
+        scores[span] = max(scores.get(span, 0.0), float(score))
     spans = sorted(scores)
     return Prediction(
         document=document.id,
         spans=tuple(spans),
-        span_scores=tuple(round(scores[s], 6) for s in spans),
+        span_scores=tuple(round(scores[span], 6) for span in spans),
     )
 
 
@@ -247,18 +246,18 @@ def gold_answers(
     are outermost.
     """
     rows = span_targets(document, encoded, index)
-    expressible = rows[:, 1] - rows[:, 0] < longest
+    is_short = rows[:, 1] - rows[:, 0] < longest
+    short, long = rows[is_short], rows[~is_short]
+    said = [short]
     if tagger:
-        flat = set(map(tuple, outermost(rows).tolist()))
-        expressible |= np.array([tuple(row) in flat for row in rows.tolist()], dtype=bool)
-    rows = rows[expressible]
-    answers = np.ones((len(rows), 4), dtype=np.float64)
-    answers[:, :2] = encoded.words[rows[:, :2]]
-    answers[:, 2] = rows[:, 2]
-    return answers
+        flat = outermost(rows)
+        said.append(long[(long[:, None] == flat).all(axis=2).any(axis=1)])
+    begin, end, kind = np.unique(np.concatenate(said), axis=0).T
+    words = encoded.words
+    return np.stack([words[begin], words[end], kind, np.ones(len(kind))], axis=1)
 
 
-def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
+def span_loss(scores: SpanScores, targets: Targets) -> Tensor:
     """Negative log likelihood of the outermost spans' tags, plus the binary loss of every span and
     type.
 
@@ -269,17 +268,15 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
 
     from biobench.core.machine import to_device
 
+    begin_of_sequence = np.cumsum([0, *scores.counts[:-1]])
+    shift = np.repeat(begin_of_sequence, [len(spans) for spans in targets])
+    begin, end, kind = np.concatenate(targets).T
+    cells = np.stack([begin + shift, end - begin, kind])
+    in_band = cells[:, cells[1] < scores.logits.shape[1]]
     wanted = torch.zeros_like(scores.logits)
-    shifted = []
-    window_begins = np.cumsum([0, *scores.counts[:-1]])
-    for rows, window_begin in zip(targets, window_begins, strict=True):
-        in_band = rows[rows[:, 1] - rows[:, 0] < scores.logits.shape[1]]
-        in_band[:, :2] += window_begin
-        shifted.append(in_band)
-    begin, end, kind = to_device(np.ascontiguousarray(np.concatenate(shifted).T), wanted.device)
-    wanted.index_put_((begin, end - begin, kind), wanted.new_ones(()))
-    cells = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
-    total = (cells * scores.inside[..., None]).sum()
+    wanted.index_put_(tuple(to_device(in_band, wanted.device)), wanted.new_ones(()))
+    losses = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
+    total = (losses * scores.inside[..., None]).sum()
     if scores.tagger is None:
         return total
     crf, emissions, mask, sums = scores.tagger
@@ -287,7 +284,7 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
     return total - crf.log_likelihood(emissions, mask, tags, sums).sum()
 
 
-def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types: int) -> Ints:
+def bioul_targets(targets: Targets, counts: Sequence[int], types: int) -> Ints:
     """(sequences with units, units of the longest, types) BIOUL tags of the outermost spans of each
     type.
     """
@@ -303,52 +300,54 @@ def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types:
     return tags
 
 
-def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
+def span_answers(scores: SpanScores, encoded: Windows) -> list[PlacedSpans]:
     """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the
     document.
 
     A span and type counts when its own sigmoid passes 0.5, so one span may have two types.
     Outermost spans longer than the scorer's band are taken from the tagger's best path.
     """
-    import torch
-
-    chances = torch.sigmoid(scores.logits).masked_fill(~scores.inside[..., None], 0.0)
-    at = (chances > 0.5).nonzero()
-    values = chances[at[:, 0], at[:, 1], at[:, 2]].cpu().numpy()
-    rows = at.cpu().numpy()
+    spans = np.concatenate([_in_band(scores), *_beyond_band(scores)])
+    begin_of_span = spans[:, 0].copy()
+    units = np.concatenate([window.words for window in encoded])
+    spans[:, :2] = units[ints(spans[:, :2])]
     answers: list[PlacedSpans] = []
-    begin = 0
-    for window, extra, count in zip(encoded, _longer(scores), scores.counts, strict=True):
-        in_window = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
-        start, length, kind = (rows[in_window] - [begin, 0, 0]).T
-        short = np.stack([start, start + length, kind, values[in_window]], axis=1)
-        spans = np.concatenate([short, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
-        spans[:, :2] = window.words[spans[:, :2].astype(np.int64)]
-        answers.append(spans)
-        begin += count
+    for begin, end in pairwise(np.cumsum([0, *scores.counts])):
+        answers.append(spans[(begin <= begin_of_span) & (begin_of_span < end)])
     return answers
 
 
-def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
-    """Per sequence, the tagger's spans beyond the band; the score is the lesser chance of begin and
-    end.
+def _in_band(scores: SpanScores) -> PlacedSpans:
+    """The scorer's spans, in units of all windows end to end."""
+    import torch
+
+    chances = torch.sigmoid(scores.logits).masked_fill(~scores.inside[..., None], 0.0)
+    is_said = chances > 0.5
+    begin, length, kind = is_said.nonzero().cpu().numpy().T
+    return np.stack([begin, begin + length, kind, chances[is_said].cpu().numpy()], axis=1)
+
+
+def _beyond_band(scores: SpanScores) -> list[PlacedSpans]:
+    """The tagger's spans beyond the scorer's band, in units of all windows end to end; the score is
+    the lesser chance of begin and end.
     """
     from biobench.models.crf import BEGIN, LAST, UNIT
 
     longest = scores.logits.shape[1]
-    spans: list[list[tuple[int, int, int, float]]] = [[] for _ in scores.counts]
     if scores.tagger is None or max(scores.counts) <= longest:
-        return spans
+        return []
     crf, emissions, mask, sums = scores.tagger
-    rows = [at for at, count in enumerate(scores.counts) if count > 0]
     tags = crf.viterbi(emissions, mask).cpu().numpy()
     chances: Tensor = crf.log_marginals(emissions, sums).exp()
     begins = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
     ends = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
-    for at, row in enumerate(rows):
-        for begin, kind in np.argwhere(tags[at] == BEGIN).tolist():
-            end = begin + int(np.argmax(tags[at, begin:, kind] == LAST))
-            if end - begin >= longest:
-                score = float(min(begins[at, begin, kind], ends[at, end, kind]))
-                spans[row].append((begin, end, kind, score))
+    # The tagger's sequences are those that have units.
+    begin_of_sequence = np.cumsum([0, *filter(None, scores.counts)])
+    spans: list[PlacedSpans] = []
+    for row, begin, kind in np.argwhere(tags == BEGIN):
+        end = begin + np.argmax(tags[row, begin:, kind] == LAST)
+        if end - begin >= longest:
+            score = min(begins[row, begin, kind], ends[row, end, kind])
+            shift = begin_of_sequence[row]
+            spans.append(np.array([[begin + shift, end + shift, kind, score]]))
     return spans

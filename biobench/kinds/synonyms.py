@@ -5,28 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import (
-    Answered,
-    Answers,
-    Documents,
-    Task,
-    Windows,
-    register,
-)
+from biobench.core.arrays import Ints, ints
+from biobench.encode.tokens import Encoded
+from biobench.kinds.base import Answers, Documents, Share, Task, Windows, register
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
 from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Probe
-
-if TYPE_CHECKING:
-    pass
 
 Concept = TypeVar("Concept", str, int)
 
@@ -36,6 +24,15 @@ all reciprocal ranks are whole parts of one number that int64 holds, so that sta
 without rounding.
 """
 _PARTS = math.lcm(*range(1, DEPTH + 1))
+_DEPTHS = {"accuracy_at_1": 1, "accuracy_at_5": 5}
+
+
+class Surface(NamedTuple):
+    """A name in the text: as it first stands, its concepts, and where it first stands."""
+
+    text: str
+    concepts: set[str]
+    origin: str
 
 
 @register
@@ -47,7 +44,7 @@ class Synonyms(LabelKind):
     surfaces: candidates are the distinct ones of the training documents, each with its concepts;
     queries those of validation and test that are no candidate but have a concept of one. A target
     is the (concepts,) places of a surface's concepts. A prediction's labels are concepts in order,
-    the likeliest first.
+    the likeliest first; a query without a prediction scores 0.
     """
 
     name, single, counted, trains, ranked = "synonyms", False, False, False, True
@@ -60,9 +57,10 @@ class Synonyms(LabelKind):
     )
     fields = ()
 
-    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+    def check_probe(self, spec: TaskSpec) -> None:
         """Nothing is trained."""
-        if not (isinstance(probe, Probe) and probe.kind == "similarity"):
+        is_frozen = spec.training.encoder == "frozen"
+        if not is_frozen or spec.probe is None or spec.probe.kind != "similarity":
             raise fail(
                 f"type '{spec.type}' trains nothing",
                 "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, "
@@ -71,89 +69,90 @@ class Synonyms(LabelKind):
 
     def labelled(self, document: Document) -> Document:
         """With the concepts of its mentions as labels, so that a rule may collect them."""
-        return replace(document, labels=tuple(sorted({s.label for s in document.spans})))
+        concepts = {span.label for span in document.spans}
+        return replace(document, labels=tuple(sorted(concepts)))
 
     def arranged(self, documents: Mapping[str, Documents]) -> dict[str, list[Document]]:
         """Candidates in the place of the training documents, queries in that of the others."""
         candidates = surfaces_of(documents["train"])
-        of_candidates = set().union(*(concepts for _, concepts, _ in candidates.values()))
-        result: dict[str, list[Document]] = {}
+        reachable: set[str] = set()
+        for surface in candidates.values():
+            reachable |= surface.concepts
+        arranged: dict[str, list[Document]] = {}
         for split, of_split in documents.items():
-            result[split] = []
-            for key, (text, concepts, origin) in surfaces_of(of_split).items():
-                answers = tuple(sorted(concepts & of_candidates))
-                name = group = f"{split}/{key}"
-                if split != "train":
-                    if key in candidates or not answers:
-                        continue
-                    # surfaces of one concept are no independent questions
-                    group = f"{split}/{'+'.join(answers)}"
-                question = Document(name, group, text, split, labels=answers, origin=origin)
-                result[split].append(question)
-        return result
+            arranged[split] = []
+            for key, surface in surfaces_of(of_split).items():
+                concepts = tuple(sorted(surface.concepts & reachable))
+                # surfaces of one concept are no independent questions
+                group = key if split == "train" else "+".join(concepts)
+                if split == "train" or (concepts and key not in candidates):
+                    arranged[split].append(
+                        Document(
+                            id=f"{split}/{key}",
+                            group=f"{split}/{group}",
+                            text=surface.text,
+                            split=split,
+                            labels=concepts,
+                            origin=surface.origin,
+                        )
+                    )
+        return arranged
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The concepts' places, in order."""
-        return np.asarray(sorted(task.index[label] for label in document.labels), dtype=np.int64)
+        return ints(sorted(task.index[label] for label in document.labels))
 
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
     ) -> Prediction:
         """The concepts that the answer, (concepts,) places, names in its order."""
-        return Prediction(
-            document.id, labels=tuple(task.outputs[index] for index in answers[0].tolist())
-        )
+        (places,) = answers
+        return Prediction(document.id, labels=tuple(task.outputs[place] for place in places))
 
-    def share(
-        self, metric: str, document: Document, prediction: Prediction | None
-    ) -> tuple[int, int] | None:
+    def share(self, metric: str, document: Document, prediction: Prediction | None) -> Share | None:
         """One or none of one for the accuracies; for mrr 1 / rank in whole parts."""
-        rank = None if prediction is None else rank_of(document, prediction)
+        rank = rank_of(document, prediction)
+        if metric in _DEPTHS:
+            return int(rank <= _DEPTHS[metric]), 1
         if metric == "mrr":
-            return 0 if rank is None else _PARTS // rank, _PARTS
-        depth = {"accuracy_at_1": 1, "accuracy_at_5": 5}.get(metric)
-        return None if depth is None else (int(rank is not None and rank <= depth), 1)
-
-    def extra_scores(self, run: Answered) -> dict[str, float]:
-        """accuracy_at_1, accuracy_at_5, mrr: means over queries. A query without a prediction
-        scores 0.
-        """
-        return self.mean_shares(run)
+            return int(_PARTS // rank), _PARTS
+        return None
 
 
-def surfaces_of(documents: Documents) -> dict[str, tuple[str, set[str], str]]:
-    """Case-folded surface to (surface as it first stands, its concepts, where it first stands).
+def surfaces_of(documents: Documents) -> dict[str, Surface]:
+    """The surfaces, case-folded, of the mentions in these documents.
 
     Runs of white space are one blank. Concepts that a label rule dropped are skipped, and surfaces
     without any other.
     """
-    result: dict[str, tuple[str, set[str], str]] = {}
+    surfaces: dict[str, Surface] = {}
     for document in documents:
         for span in document.spans:
             text = " ".join(document.text[span.start : span.end].split())
             if text and span.label in document.labels:
-                result.setdefault(text.casefold(), (text, set(), document.origin))[1].add(
-                    span.label
-                )
-    return result
+                new = Surface(text, set(), document.origin)
+                surfaces.setdefault(text.casefold(), new).concepts.add(span.label)
+    return surfaces
 
 
-def rank_of(document: Document, prediction: Prediction) -> int | None:
-    """Place (from 1) of the first right concept among the first `DEPTH`; None where none is
-    there."""
-    for rank, label in enumerate(prediction.labels[:DEPTH], 1):
-        if label in document.labels:
-            return rank
-    return None
+def rank_of(document: Document, prediction: Prediction | None) -> float:
+    """Place (from 1) of the first right concept among the first `DEPTH`; infinite where none is
+    there, and without a prediction.
+    """
+    if prediction is not None:
+        for rank, label in enumerate(prediction.labels[:DEPTH], 1):
+            if label in document.labels:
+                return rank
+    return math.inf
 
 
 def first_concepts(order: Iterable[int], concepts: Sequence[Iterable[Concept]]) -> list[Concept]:
     """The first `DEPTH` different concepts of the candidates in this order. concepts: those of each
     candidate.
     """
-    result: dict[Concept, None] = {}
+    found: dict[Concept, None] = {}
     for candidate in order:
-        result.update(dict.fromkeys(concepts[candidate]))
-        if len(result) >= DEPTH:
+        found |= dict.fromkeys(concepts[candidate])
+        if len(found) >= DEPTH:
             break
-    return list(result)[:DEPTH]
+    return list(found)[:DEPTH]

@@ -6,17 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from biobench.core.arrays import Ints, ints
 from biobench.encode.merge import merge_words
-from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import (
-    Answers,
-    SpanKind,
-    Targets,
-    Task,
-    Windows,
-    register,
-)
+from biobench.encode.tokens import Encoded
+from biobench.kinds.base import Answers, SpanKind, Targets, Task, Windows, register
 from biobench.kinds.labels import cross_entropy
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import Mode, decode_tags
@@ -41,7 +36,7 @@ class TokenNer(SpanKind):
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible words,) tag ids."""
-        return np.asarray([task.index[document.tags[w]] for w in encoded.words], dtype=np.int64)
+        return ints([task.index[document.tags[word]] for word in encoded.words])
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Dropout and a linear layer on each word's first sub-token."""
@@ -51,7 +46,7 @@ class TokenNer(SpanKind):
 
     def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
         """Words."""
-        return sum(len(t) for t in targets)
+        return sum(map(len, targets))
 
     def loss(
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
@@ -66,37 +61,52 @@ class TokenNer(SpanKind):
         words' mean.
         """
         encoded, chances = merge_words(seen, answers)
-        best = chances.argmax(axis=1)
         tags = ["O"] * len(document.tokens)  # words beyond the window
-        sure = np.zeros(len(document.tokens), dtype=np.float64)
-        for row, word in enumerate(encoded.words):
-            tags[word], sure[word] = task.outputs[best[row]], chances[row, best[row]]
-        spans = spans_of_tags(document, tags, task.decode)
-        scores = tuple(round(float(sure[i:j].mean()), 6) for _, i, j in spans)
-        return Prediction(
-            document.id, tuple(span for span, _, _ in spans), span_scores=scores, tags=tuple(tags)
-        )
+        for word, best in zip(encoded.words, chances.argmax(axis=1), strict=True):
+            tags[word] = task.outputs[best]
+        chance_of_word = np.zeros(len(document.tokens), dtype=np.float64)
+        chance_of_word[encoded.words] = chances.max(axis=1)
+        return _prediction(task, document, tags, chance_of_word)
 
-    def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
+    def oracle(self, task: Task, document: Document, encoded: Windows) -> Prediction:
         """Gold tags of the words that some window shows."""
         tags = ["O"] * len(document.tokens)
         for window in encoded:
-            for word in window.words.tolist():
+            for word in window.words:
                 tags[word] = document.tags[word]
-        spans = tuple(span for span, _, _ in spans_of_tags(document, tags, task.decode))
-        return Prediction(document.id, spans, tags=tuple(tags))
+        return _prediction(task, document, tags)
+
+
+def _prediction(
+    task: Task, document: Document, tags: Sequence[str], chances: NDArray[np.float64] | None = None
+) -> Prediction:
+    """What the tags say. chances: (words,) of each word's tag, of which a span's score is the mean;
+    without them spans have none.
+    """
+    spans: list[Span] = []
+    scores: list[float] = []
+    for span, begin, end in spans_of_tags(document, tags, task.decode):
+        spans.append(span)
+        if chances is not None:
+            scores.append(round(float(chances[begin:end].mean()), 6))
+    return Prediction(document.id, tuple(spans), tuple(scores), tuple(tags))
 
 
 def tag_set(labels: Sequence[str]) -> list[str]:
     """IOB2 tags of a label list: O, then B- and I- of each label in its order."""
-    return ["O", *(f"{prefix}-{label}" for label in labels for prefix in ("B", "I"))]
+    tags = ["O"]
+    for label in labels:
+        tags += [f"B-{label}", f"I-{label}"]
+    return tags
 
 
 def spans_of_tags(
     document: Document, tags: Sequence[str], decode: Mode
 ) -> list[tuple[Span, int, int]]:
     """Character spans of per-word tags, each with its word range [i, j)."""
-    return [
-        (Span(document.tokens[i][0], document.tokens[j - 1][1], label), i, j)
-        for i, j, label in decode_tags(tags, decode)
-    ]
+    spans: list[tuple[Span, int, int]] = []
+    for begin, end, label in decode_tags(tags, decode):
+        start, _ = document.tokens[begin]
+        _, stop = document.tokens[end - 1]
+        spans.append((Span(start, stop, label), begin, end))
+    return spans

@@ -21,10 +21,11 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from biobench.core.attention import Kernel, choose_kernel, repeated
+from biobench.core.attention import Kernel, Kernels, choose_kernel, repeated
 from biobench.core.machine import to_device
 from biobench.models.grouped import (
     Gather,
+    Groups,
     Spread,
     band,
     dropped_attention,
@@ -54,7 +55,7 @@ class Layout:
         self,
         lengths: list[int],
         device: torch.device,
-        kernels: tuple[Kernel, ...] = (),
+        kernels: Kernels = (),
         *,
         compiled: bool = False,
     ) -> None:
@@ -62,13 +63,14 @@ class Layout:
         self.paths: dict[str, str] = {}
         self.drops = False
         """Whether a plain layer asked for dropout on attention."""
-        self._cache: dict[str, Any] = {}
+        self._groups: dict[int, Groups] = {}
+        self._masks: dict[tuple[int | None, bool], list[Tensor | None]] = {}
 
     @cached_property
     def offsets(self) -> Tensor:
         """(documents + 1,) int32: where documents begin, and the end."""
-        offsets = to_device(torch.tensor([0, *self.lengths]).cumsum(0).to(torch.int32), self.device)
-        return self._free(offsets, 0)
+        offsets = torch.tensor([0, *self.lengths]).cumsum(0).to(torch.int32)
+        return self._free(to_device(offsets, self.device), 0)
 
     @cached_property
     def ruler(self) -> Tensor:
@@ -78,9 +80,10 @@ class Layout:
     @cached_property
     def spread(self) -> Tensor:
         """(documents, longest): the token behind each place of one padded batch."""
-        begins = (self._sizes.cumsum(0) - self._sizes)[:, None]
-        columns = begins + torch.where(self._places, torch.arange(self._places.shape[1]), 0)
-        return self._free(to_device(columns, self.device), 0, 1)
+        begins = self._sizes.cumsum(0) - self._sizes
+        columns = torch.arange(max(self.lengths))
+        tokens = begins[:, None] + torch.where(self._places, columns, 0)
+        return self._free(to_device(tokens, self.device), 0, 1)
 
     @cached_property
     def gather(self) -> Tensor:
@@ -114,14 +117,28 @@ class Layout:
         """Make the tensors that compiled code then only reads: those of kernels, and, where some
         layer has none (gathered), those of the padded batch.
         """
-        for name in ("offsets", "ruler", *(("spread", "gather", "real") if gathered else ())):
-            getattr(self, name)
+        made = [self.offsets, self.ruler]
+        if gathered:
+            made += [self.spread, self.gather]
+            assert self.real is not None, "compiled layers read it"
 
-    def remember(self, name: str, make: Any) -> Any:
-        """A value computed once per layout (all layers share it)."""
-        if name not in self._cache:
-            self._cache[name] = make()
-        return self._cache[name]
+    def note(self, path: str, reason: str = "") -> None:
+        """Say what computes a layer, and why it is no kernel; compiled code cannot."""
+        if not self.compiled:
+            self.paths[path] = reason
+
+    def groups(self, heads: int) -> Groups:
+        """How a CPU computes documents of similar length together."""
+        if heads not in self._groups:
+            self._groups[heads] = make_groups(self.lengths, heads)
+        return self._groups[heads]
+
+    def masks(self, heads: int, window: int | None, *, added: bool) -> list[Tensor | None]:
+        """Those of the groups (see `Groups.masks`), which all layers share."""
+        key = (window, added)
+        if key not in self._masks:
+            self._masks[key] = self.groups(heads).masks(window, added=added)
+        return self._masks[key]
 
 
 _current: list[Layout] = []
@@ -157,16 +174,15 @@ def _packed_attention(
         layout.drops |= dropout > 0.0
     if query.device.type in KERNEL_DEVICES:
         return _accelerated(layout, query, key, value, dropout, scaling, sliding_window), None
-    key, value = (repeated(x, heads, 1) for x in (key, value))
-    groups = layout.remember(f"groups {heads}", lambda: make_groups(layout.lengths, heads))
-    signed = dropout > 0.0
-    masks = layout.remember(
-        f"masks {sliding_window} {signed}", lambda: groups.masks(sliding_window, added=signed)
-    )
-    states = (groups, query, key, value, masks)
-    if signed:
-        return dropped_attention(*states, dropout, scaling), None
-    return grouped_attention(*states, dropout=dropout, scaling=scaling, window=sliding_window), None
+    key = repeated(key, heads, 1)
+    value = repeated(value, heads, 1)
+    groups = layout.groups(heads)
+    if dropout > 0.0:
+        masks = layout.masks(heads, sliding_window, added=True)
+        return dropped_attention(groups, query, key, value, masks, dropout, scaling), None
+    masks = layout.masks(heads, sliding_window, added=False)
+    out = grouped_attention(groups, query, key, value, masks, scaling, sliding_window)
+    return out, None
 
 
 def _accelerated(
@@ -181,28 +197,50 @@ def _accelerated(
     """By a kernel, or on one padded batch, which an accelerator computes in less time than many
     groups.
     """
-    if (
-        query.dtype != value.dtype
-    ):  # rotary positions leave fp32 behind under autocast, which no kernel takes
+    if query.dtype != value.dtype:
+        # Rotary positions leave fp32 behind under autocast, which no kernel takes.
         query, key = query.to(value.dtype), key.to(value.dtype)
     kernel = choose_kernel(layout.kernels, query, dropout)
-    if not isinstance(kernel, str):
-        if not layout.compiled:
-            layout.paths[kernel.name] = ""
-        reach = (-1, -1) if window is None else (window - 1, window - 1)
-        q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-        longest = layout.ruler.shape[1]
-        return kernel.attend(
-            q, k, v, layout.offsets, longest, window=reach, scaling=scaling, dropout=dropout
-        )[None]
-    if not layout.compiled:
-        layout.paths[GATHERED] = kernel
+    if not isinstance(kernel, Kernel):
+        layout.note(GATHERED, kernel)
+        return _gathered(layout, query, key, value, dropout, scaling, window)
+    layout.note(kernel.name)
+    reach = -1
+    if window is not None:
+        reach = window - 1
+    states = kernel.attend(
+        query[0].transpose(0, 1),
+        key[0].transpose(0, 1),
+        value[0].transpose(0, 1),
+        layout.offsets,
+        longest=layout.ruler.shape[1],
+        window=(reach, reach),
+        scaling=scaling,
+        dropout=dropout,
+    )
+    return states[None]
+
+
+def _gathered(
+    layout: Layout,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout: float,
+    scaling: float | None,
+    window: int | None,
+) -> Tensor:
+    """On one padded batch (documents, heads, longest, width)."""
     heads, tokens, width = query.shape[1:]
-    spread, (count, longest) = layout.spread.view(-1), layout.spread.shape
-    key, value = (repeated(x, heads, 1) for x in (key, value))
-    rows = (x.transpose(1, 2).reshape(tokens, heads * width) for x in (query, key, value))
-    padded = (Spread.apply(x, spread, layout.gather) for x in rows)  # type: ignore[no-untyped-call]
-    q, k, v = (x.view(count, longest, heads, width).transpose(1, 2) for x in padded)
+    count, longest = layout.spread.shape
+    token_of_place = layout.spread.view(-1)
+
+    def padded(states: Tensor) -> Tensor:
+        rows = repeated(states, heads, 1).transpose(1, 2).reshape(tokens, heads * width)
+        places = Spread.apply(rows, token_of_place, layout.gather)  # type: ignore[no-untyped-call]
+        return places.view(count, longest, heads, width).transpose(1, 2)  # type: ignore[no-any-return]
+
+    q, k, v = padded(query), padded(key), padded(value)
     if window is not None and not layout.compiled and in_blocks(longest, window):
         out = local_attention(q, k, v, window, layout.real, scaling, dropout)
     else:

@@ -77,16 +77,23 @@ class LinearCRF(nn.Module):
         turned sequences.
         """
         moves, first_scores, last_scores = self._scores()
-        rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
-        # The tags come first and the chains last, so that every step works on long rows.
-        both = torch.stack([emissions, emissions[rows, turned]]).permute(2, 4, 0, 1, 3).contiguous()
+        rows = torch.arange(len(mask), device=mask.device)[:, None]
+        turned = turn(mask)
+        both = torch.stack([emissions, emissions[rows, turned]])
+        # The tags come first and the chains last, so that every step works on long rows:
+        # (words, tags, 2, sequences, groups).
+        both = both.permute(2, 4, 0, 1, 3).contiguous()
         between = torch.stack([moves, moves.transpose(1, 2)]).permute(2, 3, 0, 1)[:, :, :, None]
-        steps = [both[0] + torch.stack([first_scores, last_scores]).permute(2, 0, 1)[:, :, None]]
+        begins = torch.stack([first_scores, last_scores]).permute(2, 0, 1)[:, :, None]
+        sums = both[0] + begins
+        steps = [sums]
         for emitted in both[1:]:
-            steps.append(torch.logsumexp(steps[-1][:, None] + between, dim=0) + emitted)
+            sums = torch.logsumexp(sums[:, None] + between, dim=0) + emitted
+            steps.append(sums)
         forward, backward = torch.stack(steps).permute(2, 3, 0, 4, 1)
         backward = backward[rows, turned]
-        return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first_scores, dim=-1))
+        total = torch.logsumexp(backward[:, 0] + first_scores, dim=-1)
+        return PathSums(forward, backward, total)
 
     def log_likelihood(
         self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums
@@ -99,7 +106,9 @@ class LinearCRF(nn.Module):
         no way back through the scan.
         """
         moves, first_scores, last_scores = self._scores()
-        rows, groups = (torch.arange(n, device=tags.device) for n in (len(tags), tags.shape[2]))
+        rows = torch.arange(len(tags), device=tags.device)
+        groups = torch.arange(tags.shape[2], device=tags.device)
+        ends_at = mask.sum(1) - 1
         with torch.no_grad():
             # Masked before they are raised: what stands beyond the mask may be too large.
             beyond = ~mask[:, :, None, None]
@@ -107,7 +116,7 @@ class LinearCRF(nn.Module):
             pairs = sums.forward[:, :-1, :, :, None] + moves + sums.backward[:, 1:, :, None, :]
             pairs = pairs - sums.total[:, None, :, None, None]
             moved = pairs.masked_fill(beyond[:, 1:, ..., None], -torch.inf).exp().sum(1)
-            ends = chance[rows, mask.sum(1) - 1]
+            ends = chance[rows, ends_at]
         expected = (chance * emissions).sum((1, 3)) + (moved * moves).sum((2, 3))
         expected = expected + (chance[:, 0] * first_scores).sum(2) + (ends * last_scores).sum(2)
         total = sums.total.detach() + (expected - expected.detach())
@@ -118,7 +127,7 @@ class LinearCRF(nn.Module):
         return (
             score
             + first_scores[groups, tags[:, 0]]
-            + last_scores[groups, tags[rows, mask.sum(1) - 1]]
+            + last_scores[groups, tags[rows, ends_at]]
             - total
         )
 

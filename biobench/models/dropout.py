@@ -38,23 +38,26 @@ def signs(random: Tensor, rate: float) -> Tensor:
     """
     least, _ = threshold(rate)
     # Cut on the side where the answer is one, so that the difference from `least` fits 16 bits.
-    random = random.clamp_(max=-1) if least < 0 else random.clamp_(min=-1)
+    if least < 0:
+        random.clamp_(max=-1)
+    else:
+        random.clamp_(min=-1)
     return random.sub_(least).bitwise_and_(_SIGN).bitwise_or_(_ONE).view(torch.bfloat16)
 
 
 class _Scaled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, random: Tensor, rate: float) -> Tensor:
-        scaled_signs = (
-            signs(random, rate).relu_().view(states.shape).to(states.dtype).mul_(threshold(rate)[1])
-        )
-        ctx.save_for_backward(scaled_signs)
-        return states * scaled_signs
+        _, scale = threshold(rate)
+        is_kept = signs(random, rate).relu_().view(states.shape)
+        factors = is_kept.to(states.dtype).mul_(scale)
+        ctx.save_for_backward(factors)
+        return states * factors
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (scaled_signs,) = ctx.saved_tensors
-        return gradient * scaled_signs, None, None
+        (factors,) = ctx.saved_tensors
+        return gradient * factors, None, None
 
 
 class Dropout(nn.Dropout):
@@ -70,9 +73,10 @@ class Dropout(nn.Dropout):
         if self.drawn is None:
             random = draws(states.numel())
         else:
-            rows, of_all = self.drawn
+            rows, count = self.drawn
             width = states.shape[-1]
-            random = draws(of_all * width).view(of_all, width).index_select(0, rows).view(-1)
+            of_all = draws(count * width).view(count, width)
+            random = of_all.index_select(0, rows).view(-1)
         dropped: Tensor = _Scaled.apply(states, random, self.p)  # type: ignore[no-untyped-call]
         return dropped
 

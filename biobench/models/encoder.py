@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from biobench.core.arrays import Ints
 from biobench.core.attention import (
-    Kernel,
+    Kernels,
     Pair,
     activate,
     fastest_first,
@@ -29,15 +30,25 @@ from biobench.core.attention import (
     prove,
     states_and_gradients,
 )
-from biobench.core.machine import random_state, set_random_state, to_device
+from biobench.core.machine import computing_in, random_state, set_random_state, to_device
 from biobench.core.text import first_line
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
-from biobench.models.inputs import BUCKETS, Ints, filling, packed_inputs, padded_inputs, token_types
+from biobench.models.inputs import (
+    BUCKETS,
+    by_length,
+    filling,
+    packed_inputs,
+    padded_inputs,
+    states_of,
+    token_types,
+)
 from biobench.models.last_layer import LastLayer, find_last_layer
 from biobench.models.probes import Probes, agree
 
 Attention = Literal["packed", "padded", "alone"]
+Sequences = Sequence[Ints]
+"""The ids, or the token types, of some texts."""
 
 COMPILED, PLAIN = "compiled layers", "plain layers"
 _LONGEST = 1024
@@ -58,8 +69,10 @@ class Encoder(nn.Module):
         super().__init__()
         self.model = model
         self.pad_id = pad_id
-        self.vocabulary = np.arange(model.config.vocab_size) if vocabulary is None else vocabulary
-        self.probes = Probes(model.config, self.vocabulary[self.vocabulary != pad_id])
+        if vocabulary is None:
+            vocabulary = np.arange(model.config.vocab_size)
+        self.vocabulary = vocabulary
+        self.probes = Probes(model.config, vocabulary[vocabulary != pad_id])
         self.global_first = False
         """Whether the first token sees all others, and they it; see `read_first_token`."""
         self.inputs = frozenset(inspect.signature(model.forward).parameters)
@@ -101,33 +114,27 @@ class Encoder(nn.Module):
         return next(self.model.parameters()).device
 
     def forward(
-        self,
-        sequences: Sequence[Ints],
-        types: Sequence[Ints] | None = None,
-        read: Tensor | None = None,
+        self, sequences: Sequences, types: Sequences = (), read: Tensor | None = None
     ) -> Tensor:
         """hidden: (sum of lengths, width).
 
         types: token types of each sequence (empty: all 0); only encoders that were built with
         several read them. read: the rows that are asked for, ascending; the others may be 0.
         """
-        if types is not None:
-            kinds = getattr(self.model.config, "type_vocab_size", None) or 0
-            readable = kinds if "token_type_ids" in self.inputs else 0
-            types = token_types(sequences, types, readable)
+        readable = None
+        if "token_type_ids" in self.inputs:
+            readable = token_types(sequences, types, self.model.config)
         if self.attention == "packed":
-            return self._packed(sequences, self.position_offset, types, read)
+            return self._packed(sequences, self.position_offset, readable, read)
         if self.attention == "padded":
-            return self._padded(sequences, types)
-        return self._alone(sequences, types)
+            return self._padded(sequences, readable)
+        return self._alone(sequences, readable)
 
     @cached_property
     def runs_in_bf16(self) -> bool:
-        """Whether the model computes under bf16 autocast; some mix types there that do not meet
-        (DeBERTa v1).
-        """
+        """Whether the model computes under bf16 autocast, in which DeBERTa v1 mixes types."""
         try:
-            with torch.autocast(self.device.type, torch.bfloat16):
+            with computing_in("bf16", self.device):
                 self._at_rest(self.probes.sequences()[-1:])
         except RuntimeError:
             return False
@@ -141,18 +148,17 @@ class Encoder(nn.Module):
     @cached_property
     def first_token_reads_far(self) -> bool:
         """Whether the first token's state depends on tokens beyond any local window."""
-        is_own_code = not type(self.model).__module__.startswith("transformers.")
-        length = self.probes.length(least=_OWN_REACH if is_own_code else 24)
+        length = self.probes.length()
+        if not type(self.model).__module__.startswith("transformers."):
+            length = self.probes.length(least=_OWN_REACH)
         return self._first_token_sees(length, max(1, 2 * length // 3))
 
     def _first_token_sees(self, length: int, begin: int) -> bool:
         """Whether the first token's state depends on the tokens of a probe from `begin` on."""
-        sequence, changed = (
-            self.probes.draw(np.random.default_rng(seed), length) for seed in (0, 1)
-        )
+        sequence = self.probes.draw(np.random.default_rng(0), length)
+        changed = self.probes.draw(np.random.default_rng(1), length)
         changed[:begin] = sequence[:begin]
-        state, changed_state = (self._at_rest([text])[0] for text in (sequence, changed))
-        return not torch.equal(state, changed_state)
+        return not torch.equal(self._at_rest([sequence])[0], self._at_rest([changed])[0])
 
     def read_first_token(self, reads: bool) -> None:
         """Say whether a head reads the first token: it then gets global attention where the family
@@ -177,35 +183,34 @@ class Encoder(nn.Module):
         except (RuntimeError, ValueError) as error:  # code of one's own may name no such table
             self.refusals = [f"gradients at the embeddings are not known: {first_line(error, 120)}"]
             return
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with computing_in("bf16", self.device):
             drops = self._drops_attention(sequences)
             sound, self.refusals = prove(kernels, exact, pair(), pair, drops=drops)
         self.use_kernels(sound)
 
-    def time_kernels(self, sequences: Sequence[Ints]) -> None:
+    def time_kernels(self, sequences: Sequences) -> None:
         """From now on use the kernel that is fastest, forward and backward, over these texts."""
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with computing_in("bf16", self.device):
             kernels = fastest_first(self.kernels, lambda chosen: self._pair(sequences, chosen))
         self.use_kernels(kernels)
 
-    def use_kernels(self, kernels: tuple[Kernel, ...]) -> None:
+    def use_kernels(self, kernels: Kernels) -> None:
         """From now on choose from these kernels; the first one is asked first."""
         self.kernels = kernels
         activate(kernels)
 
-    def _pair(self, sequences: Sequence[Ints], kernels: tuple[Kernel, ...] = ()) -> Pair:
+    def _pair(self, sequences: Sequences, kernels: Kernels = ()) -> Pair:
         """States and gradients without dropout, by these kernels."""
         self.use_kernels(kernels)
         with self._mode(training=False):
             return states_and_gradients(self.model, lambda: self(sequences))
 
-    def _drops_attention(self, sequences: Sequence[Ints]) -> bool:
+    def _drops_attention(self, sequences: Sequences) -> bool:
         """Whether the model trains with dropout on attention."""
-        layout = Layout([len(s) for s in sequences], self.device)
-        inputs = packed_inputs(sequences, None, self.position_offset)
+        layout, inputs = self._laid_out(sequences)
         draws = random_state(self.device)
         with self._mode(training=True), torch.no_grad(), packed(layout):
-            self._states(inputs)
+            states_of(self.model, inputs)
         set_random_state(draws, self.device)
         return layout.drops
 
@@ -231,19 +236,26 @@ class Encoder(nn.Module):
 
     def _misreading(self) -> str | None:
         """Why rows of its table do not give the states that ids give; ESM then has no positions."""
-        sequences = self.probes.sequences()
-        layout = Layout([len(s) for s in sequences], self.device)
-        inputs = packed_inputs(sequences, None, self.position_offset)
+        layout, inputs = self._laid_out(self.probes.sequences())
         try:
             with self._mode(training=False), torch.no_grad(), packed(layout):
-                same = agree(self._states(inputs, by_table=True), self._states(inputs))
+                same = agree(
+                    states_of(self.model, inputs, by_table=True),
+                    states_of(self.model, inputs),
+                )
         except Exception as error:  # what a model's own code raises has no common class
             return f"the model does not read embeddings: {first_line(error, 120)}"
-        return None if same else "the model does not read embeddings as it reads ids"
+        if not same:
+            return "the model does not read embeddings as it reads ids"
+        return None
+
+    def _laid_out(self, sequences: Sequences) -> tuple[Layout, dict[str, Ints]]:
+        """A layout without kernels, and the model's inputs."""
+        layout = Layout([len(sequence) for sequence in sequences], self.device)
+        return layout, packed_inputs(sequences, None, self.position_offset)
 
     def gives_up_compiling(self, error: BaseException) -> bool:
-        """Whether layers were compiled until now, when this error came; from now on they are
-        plain."""
+        """Whether layers were compiled until this error came; from now on they are plain."""
         compiled, self.compiles = COMPILED in self.paths, False
         if compiled:
             del self.paths[COMPILED]
@@ -251,9 +263,7 @@ class Encoder(nn.Module):
         return compiled
 
     def slow_parts(self) -> dict[str, str]:
-        """What is slow in training on an accelerator, and why: attention on a padded batch, layers
-        not compiled.
-        """
+        """What is slow in training on an accelerator (attention, plain layers), and why."""
         reasons = {}
         if self.plain is not None:
             reasons["layers not compiled"] = self.plain
@@ -261,7 +271,7 @@ class Encoder(nn.Module):
             reasons["slow attention"] = "; ".join(self.refusals or [self.paths[GATHERED]])
         return reasons
 
-    def _at_rest(self, sequences: Sequence[Ints]) -> Tensor:
+    def _at_rest(self, sequences: Sequences) -> Tensor:
         """States without dropout and gradients, in fp32."""
         with self._mode(training=False), torch.no_grad():
             states: Tensor = self(sequences)
@@ -279,45 +289,41 @@ class Encoder(nn.Module):
 
     def _packed(
         self,
-        sequences: Sequence[Ints],
+        sequences: Sequences,
         offset: int,
-        types: Sequence[Ints] | None = None,
+        types: Sequences | None = None,
         read: Tensor | None = None,
     ) -> Tensor:
-        real, longest = sum(len(s) for s in sequences), max(len(s) for s in sequences)
-        compiled = self._compiled(real, longest)
-        if compiled:
-            added = filling(real, longest, self.pad_id)
-            types = None if types is None else [*types, *(np.zeros_like(s) for s in added)]
-            sequences = [*sequences, *added]
-        layout = Layout([len(s) for s in sequences], self.device, self.kernels, compiled=compiled)
-        if compiled:
-            layout.ready(gathered=GATHERED in self.paths)
-            self.paths[COMPILED] = ""
-        rows_read = None if compiled else read
-        with packed(layout), self._stance(compiled=compiled), self._reading(rows_read):
-            inputs = packed_inputs(sequences, types, offset)
-            states = self._states(inputs, by_table=compiled)
+        lengths = [len(sequence) for sequence in sequences]
+        tokens, longest = sum(lengths), max(lengths)
+        if self._compiled(tokens, longest):
+            return self._by_compiled_layers(sequences, offset, types)[:tokens]
+        layout = Layout(lengths, self.device, self.kernels)
+        with packed(layout), self._stance(), self._reading(read):
+            states = states_of(self.model, packed_inputs(sequences, types, offset))
         if self.model.training:
             self.paths.update(layout.paths)
-        rows = states.view(-1, states.shape[-1])
-        return rows[:real] if compiled else rows
+        return states.flatten(0, 1)
 
-    def _states(self, inputs: dict[str, Ints], *, by_table: bool = False) -> Tensor:
-        """(rows, tokens, width). by_table: from the rows of its embedding table, not from ids."""
-        tensors = {name: to_device(array, self.device) for name, array in inputs.items()}
-        if by_table:
-            # Each task trains a table of another size, so the table stays out of what is compiled.
-            table = self.model.get_input_embeddings()
-            tensors["inputs_embeds"] = table(tensors.pop("input_ids"))
-        output = self.model(**tensors)
-        # Code of one's own may give a plain tuple.
-        states: Tensor = output[0] if isinstance(output, tuple) else output.last_hidden_state
-        return states
+    def _by_compiled_layers(
+        self, sequences: Sequences, offset: int, types: Sequences | None
+    ) -> Tensor:
+        """(tokens of the bucket, width): the states of these sequences, then of what fills it."""
+        lengths = [len(sequence) for sequence in sequences]
+        added = filling(sum(lengths), max(lengths), self.pad_id)
+        lengths += [len(sequence) for sequence in added]
+        if types is not None:
+            types = [*types, *map(np.zeros_like, added)]
+        layout = Layout(lengths, self.device, self.kernels, compiled=True)
+        layout.ready(gathered=GATHERED in self.paths)
+        self.paths[COMPILED] = ""
+        with packed(layout):
+            inputs = packed_inputs([*sequences, *added], types, offset)
+            return states_of(self.model, inputs, by_table=True).flatten(0, 1)
 
-    def _stance(self, *, compiled: bool) -> AbstractContextManager[Any]:
+    def _stance(self) -> AbstractContextManager[Any]:
         """Plain layers where some batches are compiled and this one is not."""
-        if compiled or not (self.compiles or self.plain is not None):
+        if not self.compiles and self.plain is None:
             return nullcontext()
         eager: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
         return eager
@@ -335,26 +341,23 @@ class Encoder(nn.Module):
         in_blocks = GATHERED in self.paths and longest > _LONGEST
         return tokens < BUCKETS[-1] and not in_blocks
 
-    def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
+    def _padded(self, sequences: Sequences, types: Sequences | None = None) -> Tensor:
         inputs = padded_inputs(sequences, types, self.pad_id)
         if self.global_first:
             seen_by_all = np.zeros_like(inputs["attention_mask"])
             seen_by_all[:, 0] = 1
             inputs["global_attention_mask"] = seen_by_all
         rows = to_device(inputs["attention_mask"].reshape(-1).nonzero()[0], self.device)
-        return self._states(inputs).flatten(0, 1)[rows]
+        return states_of(self.model, inputs).flatten(0, 1)[rows]
 
-    def _alone(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
+    def _alone(self, sequences: Sequences, types: Sequences | None = None) -> Tensor:
         """As `_padded`, those of one length at a time, so that nothing is padded."""
-        groups: dict[int, list[int]] = {}
-        for index, sequence in enumerate(sequences):
-            groups.setdefault(len(sequence), []).append(index)
-        states_by_index: dict[int, Tensor] = {}
-        for length, members in groups.items():
-            part_types = None if types is None else [types[i] for i in members]
-            states = self._padded([sequences[i] for i in members], part_types)
-            states_by_index.update(zip(members, torch.split(states, length), strict=True))
-        return torch.cat([states_by_index[i] for i in range(len(sequences))])
+        states: dict[int, Tensor] = {}
+        for length, members in by_length(sequences).items():
+            types_of_members = types and [types[index] for index in members]
+            rows = self._padded([sequences[index] for index in members], types_of_members)
+            states.update(zip(members, torch.split(rows, length), strict=True))
+        return torch.cat([states[index] for index in range(len(sequences))])
 
     def _prove(self) -> None:
         """Choose packed attention if it gives the padded states; else stay padded, unless padding
@@ -370,25 +373,24 @@ class Encoder(nn.Module):
             elif not agree(padded, self._alone(sequences).float()):
                 self.attention = "alone"
 
-    def _runs_packed(self, sequences: Sequence[Ints], wanted: Tensor) -> bool:
+    def _runs_packed(self, sequences: Sequences, wanted: Tensor) -> bool:
         """Whether packed states are these, at positions from 0 or from the one behind padding."""
-        model, limit = self.model, getattr(self.model.config, "max_position_embeddings", None)
+        model = self.model
         takes_layout = getattr(model, "_supports_attention_backend", False)
         if not takes_layout or "position_ids" not in self.inputs:
             return False
         previous = model.config._attn_implementation
         model.set_attn_implementation(PACKED)
-        longest = max(len(s) for s in sequences)
+        longest = max(map(len, sequences))
         for offset in (0, 1 + self.probes.padding_id()):
-            if offset and isinstance(limit, int) and offset + longest > limit:
-                continue
-            if agree(self._packed(sequences, offset).float(), wanted):
+            is_possible = offset == 0 or self.probes.reaches(offset + longest)
+            if is_possible and agree(self._packed(sequences, offset).float(), wanted):
                 self.position_offset = offset
                 return True
         model.set_attn_implementation(previous)
         return False
 
-    def _prove_last_layer(self, sequences: Sequence[Ints]) -> None:
+    def _prove_last_layer(self, sequences: Sequences) -> None:
         """Leave out tokens in the last layer if those that are read keep their states."""
         exact = self._packed(sequences, self.position_offset)
         read = torch.arange(0, len(exact), 2, device=self.device)

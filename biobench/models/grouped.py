@@ -10,7 +10,6 @@ tokens. Local attention of long documents runs in blocks of queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,39 +83,36 @@ class Groups:
 
 def make_groups(lengths: list[int], heads: int) -> Groups:
     """Documents sorted by length and cut where the length has grown by `GROWTH`."""
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    members: list[list[int]] = []
-    for index in order:
-        if not members or lengths[members[-1][0]] > GROWTH * lengths[index]:
-            members.append([])
-        members[-1].append(index)
-    starts = [0]
-    for n in lengths:
-        starts.append(starts[-1] + n)
-    head = torch.arange(heads)
-    groups, spread, begin = [], [], 0
-    for indices in members:
+    sizes = torch.tensor(lengths)
+    starts = sizes.cumsum(0) - sizes
+    groups: list[Group] = []
+    spread: list[Tensor] = []
+    gather = torch.empty(sum(lengths) * heads, dtype=torch.long)
+    begin = 0
+    for indices in _of_similar_length(lengths):
         longest = lengths[indices[0]]
-        at = torch.arange(longest)
-        sizes = torch.tensor([lengths[i] for i in indices])
-        real = at[None, :] < sizes[:, None]
-        token = torch.tensor([starts[i] for i in indices])[:, None] + torch.where(
-            real, at[None, :], 0
-        )
-        spread.append((token[:, None, :] * heads + head[None, :, None]).reshape(-1))
-        groups.append(Group(begin, len(indices), longest, None if bool(real.all()) else real))
-        begin += len(indices) * heads * longest
-    rows = torch.cat(spread)
-    # Backwards, so that of all padded rows that show one token the real one, its first, is the last
-    # written.
-    gather = torch.empty(starts[-1] * heads, dtype=torch.long)
-    for group in groups:
-        block = torch.arange(group.begin, group.begin + group.count * heads * group.length)
-        if group.real is not None:
-            kept = group.real[:, None, :].expand(-1, heads, -1).reshape(-1)
-            block = block[kept]
-        gather[rows[block]] = block
-    return Groups(tuple(groups), rows, gather, heads)
+        place = torch.arange(longest)
+        real = place < sizes[indices][:, None]
+        token = starts[indices][:, None] + torch.where(real, place, 0)
+        # (documents, heads, places) rows of tokens x heads
+        row = token[:, None] * heads + torch.arange(heads)[:, None]
+        is_real = real[:, None].expand_as(row).flatten()
+        padded_row = torch.arange(begin, begin + row.numel())
+        gather[row.flatten()[is_real]] = padded_row[is_real]
+        spread.append(row.flatten())
+        groups.append(Group(begin, len(indices), longest, None if is_real.all() else real))
+        begin += row.numel()
+    return Groups(tuple(groups), torch.cat(spread), gather, heads)
+
+
+def _of_similar_length(lengths: list[int]) -> list[list[int]]:
+    """Groups of documents, longest first, as places in `lengths`."""
+    groups: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if not groups or lengths[groups[-1][0]] > GROWTH * lengths[index]:
+            groups.append([])
+        groups[-1].append(index)
+    return groups
 
 
 def visible(group: Group, window: int | None) -> Tensor | None:
@@ -130,7 +126,9 @@ def visible(group: Group, window: int | None) -> Tensor | None:
 
 def keys_of(real: Tensor | None) -> Tensor | None:
     """The mask (documents, 1, 1, keys) of keys (documents, keys) that are no padding."""
-    return real if real is None else real[:, None, None, :]
+    if real is None:
+        return None
+    return real[:, None, None]
 
 
 def band(queries: Tensor, keys: Tensor, window: int, real: Tensor | None) -> Tensor:
@@ -143,7 +141,7 @@ def band(queries: Tensor, keys: Tensor, window: int, real: Tensor | None) -> Ten
     near = distance < window
     if real is None:
         return near[None, None]
-    return (near & real[:, None, None, :]) | (distance == 0)
+    return (near & real[:, None, None]) | (distance == 0)
 
 
 class Spread(torch.autograd.Function):
@@ -195,22 +193,21 @@ class _Attention(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         padded = [groups.blocks(x) for x in (q, k, v)]
-        scale = threshold(dropout)[1]
-        count = sum(g.count * groups.heads * g.length**2 for g in groups.groups)
-        kept = signs(draws(count), dropout)
+        _, scale = threshold(dropout)
+        sizes = [group.count * groups.heads * group.length**2 for group in groups.groups]
+        kept = torch.split(signs(draws(sum(sizes)), dropout), sizes)
         out = torch.empty_like(padded[2])
         signed: list[Tensor] = []
-        used = 0
-        for group, mask in zip(groups.groups, masks, strict=True):
+        for group, mask, signs_of_group in zip(groups.groups, masks, kept, strict=True):
             n = group.length
             query, key, value = (groups.block(x, group).to(_compute(x, n)) for x in padded)
             scores = torch.bmm(query, key.transpose(1, 2)).mul_(scaling)
             if mask is not None:
                 scores.view(group.count, groups.heads, n, n).add_(mask.to(scores.dtype))
             chances = torch.softmax(scores, -1, dtype=torch.float32).to(scores.dtype)
-            chances.mul_(kept[used : used + chances.numel()].view(chances.shape).to(chances.dtype))
-            used += chances.numel()
-            groups.block(out, group).copy_(torch.bmm(chances.relu().mul_(scale), value))
+            chances.mul_(signs_of_group.view(chances.shape).to(chances.dtype))
+            attended = torch.bmm(chances.relu().mul_(scale), value)
+            groups.block(out, group).copy_(attended)
             signed.append(chances)
         ctx.save_for_backward(*padded, *signed)
         ctx.groups, ctx.scaling, ctx.scale = groups, scaling, scale
@@ -251,14 +248,22 @@ def _compute(states: Tensor, length: int) -> torch.dtype:
     """fp32 for short documents: their products cost less than bf16's set-up, which is paid for
     every new shape.
     """
-    return torch.float32 if length <= _SHORT and states.dtype == torch.bfloat16 else states.dtype
+    if states.dtype == torch.bfloat16 and length <= _SHORT:
+        return torch.float32
+    return states.dtype
 
 
-def _rows(*states: Tensor) -> Iterator[Tensor]:
+def _rows(*states: Tensor) -> list[Tensor]:
     """(tokens x heads, width) of each of (1, heads, tokens, width), in the precision of
     autocast."""
-    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else states[0].dtype
-    return (x.to(kind).transpose(1, 2).reshape(-1, x.shape[-1]) for x in states)
+    kind = states[0].dtype
+    if torch.is_autocast_enabled("cpu"):
+        kind = torch.get_autocast_dtype("cpu")
+    rows: list[Tensor] = []
+    for of_heads in states:
+        of_tokens = of_heads.to(kind).transpose(1, 2)
+        rows.append(of_tokens.reshape(-1, of_tokens.shape[-1]))
+    return rows
 
 
 def dropped_attention(
@@ -274,11 +279,12 @@ def dropped_attention(
     group.
     """
     heads, tokens, width = query.shape[1:]
+    if scaling is None:
+        scaling = width**-0.5
     rows = _rows(query, key, value)
-    scale = width**-0.5 if scaling is None else scaling
     with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
         out: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
-            *rows, groups, masks, scale, dropout
+            *rows, groups, masks, scaling, dropout
         )
     return out.view(1, tokens, heads, width)
 
@@ -289,8 +295,6 @@ def grouped_attention(
     key: Tensor,
     value: Tensor,
     masks: list[Tensor | None],
-    *,
-    dropout: float,
     scaling: float | None,
     window: int | None = None,
 ) -> Tensor:
@@ -301,22 +305,17 @@ def grouped_attention(
     blocks.
     """
     heads, tokens, width = query.shape[1:]
-    padded = [
-        Spread.apply(rows, groups.spread, groups.gather)  # type: ignore[no-untyped-call]
-        for rows in _rows(query, key, value)
-    ]
+    padded = []
+    for rows in _rows(query, key, value):
+        padded.append(Spread.apply(rows, groups.spread, groups.gather))  # type: ignore[no-untyped-call]
     blocks = []
     for group, mask in zip(groups.groups, masks, strict=True):
-        q, k, v = (
-            groups.block(rows, group).view(group.count, heads, group.length, width)
-            for rows in padded
-        )
+        shape = (group.count, heads, group.length, width)
+        q, k, v = (groups.block(rows, group).view(shape) for rows in padded)
         if window is not None and in_blocks(group.length, window):
-            out = local_attention(q, k, v, window, group.real, scaling, dropout)
+            out = local_attention(q, k, v, window, group.real, scaling)
         else:
-            out = scaled_dot_product_attention(
-                q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout
-            )
+            out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling)
         blocks.append(out.reshape(-1, width))
     padded_rows = torch.cat(blocks)
     packed_rows: Tensor = Gather.apply(padded_rows, groups.gather)  # type: ignore[no-untyped-call]
@@ -349,16 +348,21 @@ def local_attention(
     blocks = []
     for begin in range(0, length, size):
         end = min(begin + size, length)
-        low, high = max(0, begin - reach), min(length, end + reach)
-        real_keys = None if real is None else real[:, low:high]
-        mask = band(positions[begin:end], positions[low:high], window, real_keys)
-        keys, values = key[:, :, low:high], value[:, :, low:high]
-        rows = query[:, :, begin:end]
-        blocks.append(
-            scaled_dot_product_attention(
-                rows, keys, values, attn_mask=mask, scale=scaling, dropout_p=dropout
-            )
+        rows = slice(begin, end)
+        near = slice(max(0, begin - reach), end + reach)
+        real_keys = real
+        if real is not None:
+            real_keys = real[:, near]
+        mask = band(positions[rows], positions[near], window, real_keys)
+        out = scaled_dot_product_attention(
+            query[:, :, rows],
+            key[:, :, near],
+            value[:, :, near],
+            attn_mask=mask,
+            scale=scaling,
+            dropout_p=dropout,
         )
+        blocks.append(out)
     return torch.cat(blocks, 2)
 
 

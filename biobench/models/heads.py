@@ -55,24 +55,34 @@ class LinearHead(nn.Module):
         self, width: int, outputs: int, dropout: float, std: float, pooling: str | None = None
     ) -> None:
         super().__init__()
-        self.pooling, self.dropout, self.linear = (
-            pooling,
-            nn.Dropout(dropout),
-            nn.Linear(width, outputs),
-        )
+        self.pooling = pooling
+        self.dropout = nn.Dropout(dropout)
+        self.linear = nn.Linear(width, outputs)
         nn.init.normal_(self.linear.weight, std=std)
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, hidden: Tensor, units: Units) -> Tensor:
         """Logits: (words or sequences, outputs) in fp32."""
-        if self.pooling is not None:
-            counts = torch.tensor(units.lengths)
-            begins, stop = (
-                to_device(at, hidden.device) for at in (counts.cumsum(0) - counts, counts.cumsum(0))
-            )
-            units = Units(begins, stop, (), tokens=len(hidden))
-        states = self.dropout(pool(hidden, units, self.pooling or "first"))
-        return self.linear(states).float()  # type: ignore[no-any-return]
+        pooling = self.pooling
+        if pooling is None:
+            pooling = "first"
+        else:
+            units = _whole_sequences(units.lengths, hidden)
+        logits: Tensor = self.linear(self.dropout(pool(hidden, units, pooling)))
+        return logits.float()
+
+
+def _whole_sequences(lengths: Sequence[int], hidden: Tensor) -> Units:
+    """Each sequence as one unit."""
+    counts = torch.tensor(lengths)
+    stops = counts.cumsum(0)
+    begins = stops - counts
+    return Units(
+        first=to_device(begins, hidden.device),
+        stop=to_device(stops, hidden.device),
+        counts=(),
+        tokens=len(hidden),
+    )
 
 
 class ProbeHead(nn.Module):
@@ -90,23 +100,24 @@ class ProbeHead(nn.Module):
         hidden = probe.hidden or width
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
-        self.direction = nn.Parameter(torch.zeros(width)) if probe.pooling == "attention" else None
+        self.direction: nn.Parameter | None = None
+        if probe.pooling == "attention":
+            self.direction = nn.Parameter(torch.zeros(width))
         drop = nn.Dropout(probe.dropout)
-        if probe.kind == "linear":
-            self.layers = nn.Sequential(drop, nn.Linear(width, outputs))
-        else:
-            self.layers = nn.Sequential(
-                drop, nn.Linear(width, hidden), nn.GELU(), drop, nn.Linear(hidden, outputs)
-            )
+        layers: list[nn.Module] = [drop]
+        if probe.kind == "mlp":
+            layers += [nn.Linear(width, hidden), nn.GELU(), drop]
+            width = hidden
+        self.layers = nn.Sequential(*layers, nn.Linear(width, outputs))
 
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""
-        pairs = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
-        real_states = (states_chunk[present].double() for states_chunk, present in pairs)
-        mean, square = (
-            torch.stack([torch.stack([p.sum(0), p.square().sum(0)]) for p in real_states]).sum(0)
-            / real.sum()
-        )
+        chunks = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
+        sums: list[Tensor] = []
+        for chunk, is_real in chunks:
+            vectors = chunk[is_real].double()
+            sums.append(torch.stack([vectors.sum(0), vectors.square().sum(0)]))
+        mean, square = torch.stack(sums).sum(0) / real.sum()
         self.mean.copy_(mean)
         self.scale.copy_((square - mean.square()).clamp(min=1e-12).rsqrt())
 

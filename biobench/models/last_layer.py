@@ -32,8 +32,7 @@ class LastLayer:
     @property
     def draws_alike(self) -> bool:
         """Whether no dropout of the layer draws other numbers for a part of the tokens."""
-        rates = [m.p for m in self.layer.modules() if type(m) is nn.Dropout]
-        return not any(rates)
+        return not any(type(m) is nn.Dropout and m.p for m in self.layer.modules())
 
     @contextmanager
     def only(self, rows: Tensor) -> Iterator[None]:
@@ -46,10 +45,11 @@ class LastLayer:
             tokens = inputs[0].shape[1]
             for dropout in self.dropouts:
                 dropout.drawn = rows, tokens
-            return tuple(
-                Gather.apply(states[0], rows)[None]  # type: ignore[no-untyped-call]
-                for states in inputs
-            )
+            chosen = []
+            for states in inputs:
+                kept = Gather.apply(states[0], rows)  # type: ignore[no-untyped-call]
+                chosen.append(kept[None])
+            return tuple(chosen)
 
         def spread(_: nn.Module, __: Any, states: Tensor) -> Tensor:
             return states.new_zeros(1, tokens, states.shape[-1]).index_copy(1, rows, states)
@@ -70,9 +70,8 @@ class LastLayer:
 
 def find_last_layer(model: nn.Module) -> LastLayer | None:
     """The last layer of a model of BERT's kind; None for others."""
-    lists = [m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) > 0]
-    if not lists:
-        return None
-    layer = max(lists, key=len)[-1]
-    names = {name for name, _ in layer.named_modules()}
-    return LastLayer(layer) if AFTER_ATTENTION in names else None
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    layers = max(lists, key=len, default=nn.ModuleList())
+    if len(layers) > 0 and AFTER_ATTENTION in dict(layers[-1].named_modules()):
+        return LastLayer(layers[-1])
+    return None

@@ -38,6 +38,7 @@ _DASHES, _CARD_BYTES, _LICENCE_LINE = "---", 64 * 2**10, 200
 the line with the licence has at most.
 """
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
+_CLASS = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
 
@@ -50,7 +51,7 @@ class Reading(NamedTuple):
     keys of runs.
     """
 
-    tokenizer: str
+    tokenizer: str | None = None
     notes: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
 
@@ -79,15 +80,15 @@ class Checkpoint:
             read = _read_tokenizer(self.folder, self.hash, self.trust_remote_code)
         except ModelError:
             return None
-        notes, changes = list(read.notes), list(read.changes)
+        notes, changes = read.notes, read.changes
         if self._code_has("persistent=False"):
-            changes.append("buffers")
+            changes += ("buffers",)
         if self.saved_attention is not None:
-            notes.append(
+            notes += (
                 f"the attention that config.json names, {self.saved_attention}, is not used: the "
-                "engine brings its own"
+                "engine brings its own",
             )
-        return Reading(read.maker, tuple(notes), tuple(changes))
+        return Reading(read.maker, notes, changes)
 
     @cached_property
     def takes_global_attention(self) -> bool:
@@ -136,20 +137,19 @@ class Checkpoint:
 
     def identity(self, parameters: int, changes: Sequence[str] = ()) -> ModelIdentity:
         """What the records say of this model. changes: of `reading`, and of the run's head."""
-        reading = self.reading
-        architectures = getattr(self.config, "architectures", None) or []
+        reading = self.reading or Reading()
+        architectures = getattr(self.config, "architectures", None)
+        architecture = _class_name(architectures) or _class_name([self.config.model_type])
         return ModelIdentity(
             id=self.id,
             revision=self.revision,
             hash=self.hash,
-            architecture=_class_name(architectures)
-            or _class_name([self.config.model_type])
-            or "unknown",
+            architecture=architecture or "unknown",
             parameters=parameters,
             max_positions=position_limit(self.config),
             licence=licence_of(self.folder),
-            tokenizer=None if reading is None else reading.tokenizer,
-            notes=() if reading is None else reading.notes,
+            tokenizer=reading.tokenizer,
+            notes=reading.notes,
             changes=tuple(changes),
         )
 
@@ -167,8 +167,10 @@ def licence_of(folder: Path) -> str | None:
         fields = yaml.safe_load(_licence_line(lines))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
-    named = fields.get("license") if isinstance(fields, dict) else None
-    return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
+    match fields:
+        case {"license": str(name)} if _IDENTIFIER.fullmatch(name):
+            return name
+    return None
 
 
 def _licence_line(lines: Sequence[str]) -> str:
@@ -179,8 +181,10 @@ def _licence_line(lines: Sequence[str]) -> str:
     if stripped[:1] != [_DASHES] or _DASHES not in stripped[1:]:
         return ""
     front = stripped[1 : stripped.index(_DASHES, 1)]
-    licences = [line for line in front if line.startswith("license:")]
-    return licences[0] if licences and len(licences[0]) <= _LICENCE_LINE else ""
+    licence = next((line for line in front if line.startswith("license:")), "")
+    if len(licence) > _LICENCE_LINE:
+        return ""
+    return licence
 
 
 def find_checkpoint(
@@ -228,19 +232,20 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
     except (OSError, ModelError):
         unchanged = False
     if not unchanged:
-        message = (
+        raise ModelError(
             "the model's files changed after this command had begun, so its runs would be of "
-            "two models"
+            "two models",
+            hint="repeat the command; no other program may write to the checkpoint's folder",
+            file=checkpoint.folder,
         )
-        hint = "repeat the command; no other program may write to the checkpoint's folder"
-        raise ModelError(message, hint=hint, file=checkpoint.folder)
 
 
-def _class_name(name: Any) -> str | None:
+def _class_name(names: Any) -> str | None:
     """The first of a config's texts where it can be a class's name; a config may hold anything."""
-    text = name[0] if isinstance(name, (list, tuple)) and name else None
-    is_name = isinstance(text, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", text, re.ASCII)
-    return text if is_name else None
+    match names:
+        case [str(name), *_] if _CLASS.fullmatch(name):
+            return name
+    return None
 
 
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
@@ -277,11 +282,13 @@ _GENERIC = frozenset(
 
 def _folder_name(path: Path) -> str:
     """The folder's own name; a name that says nothing is shown with its parent's."""
-    path = path.absolute() if path.name not in ("", ".", "..") else path.resolve()
-    generic = path.name.lower() in _GENERIC or path.name.startswith(
-        ("checkpoint-", "step-", "step_")
-    )
-    return f"{path.parent.name}/{path.name}" if generic else path.name
+    path = path.absolute()
+    if path.name in ("", ".."):
+        path = path.resolve()
+    is_step = path.name.startswith(("checkpoint-", "step-", "step_"))
+    if is_step or path.name.lower() in _GENERIC:
+        return f"{path.parent.name}/{path.name}"
+    return path.name
 
 
 @lru_cache(maxsize=2)
@@ -298,16 +305,15 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """
     code = checkpoint.trust_remote_code
     tokenizer = _read_tokenizer(checkpoint.folder, checkpoint.hash, code).tokenizer
-    vocabulary = getattr(checkpoint.config, "vocab_size", None)
-    if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
-        message = (
-            f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
-        )
-        raise ModelError(
-            message,
-            hint="tokenizer and weights come from different checkpoints",
-            file=checkpoint.folder,
-        )
+    rows = getattr(checkpoint.config, "vocab_size", None)
+    if rows is not None:
+        largest = max(tokenizer.get_vocab().values())
+        if largest >= rows:
+            raise ModelError(
+                f"the tokenizer's largest id {largest} does not fit the embedding of {rows} rows",
+                hint="tokenizer and weights come from different checkpoints",
+                file=checkpoint.folder,
+            )
     return tokenizer
 
 
@@ -315,13 +321,14 @@ def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> 
     """The effective window in tokens: the smallest of the task's, the tokenizer's and the model's
     limit.
     """
+    limits = [max_length]
+    positions = position_limit(config)
+    if positions is not None:
+        limits.append(positions)
     declared = tokenizer.model_max_length or 0
-    limits = (
-        max_length,
-        position_limit(config),
-        int(declared) if 0 < declared < _NO_LIMIT else None,
-    )
-    return min(limit for limit in limits if limit is not None)
+    if 0 < declared < _NO_LIMIT:
+        limits.append(int(declared))
+    return min(limits)
 
 
 def quiet_libraries() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from biobench.models.inputs import Ints
+from biobench.core.arrays import Ints
 
+_WINDOWS = ("sliding_window", "local_attention")
+"""How configs call the width of local attention."""
 _PROOF_TOLERANCE = 2e-4
 """Largest difference between two ways to compute the same states in fp32, relative to their
 standard deviation.
@@ -38,18 +40,31 @@ class Probes:
         """Tokens that reach beyond any local window that the config names, `least` at least; fewer
         where the position embeddings do not reach as far.
         """
-        named = (getattr(self.config, name, None) for name in ("sliding_window", "local_attention"))
-        local = next((int(window) for window in named if window), 0)
-        length = max(least, 2 * local + 8)
-        limit = getattr(self.config, "max_position_embeddings", None)
-        if not isinstance(limit, int):
+        windows = [getattr(self.config, name, None) for name in _WINDOWS]
+        local = next(filter(None, windows), 0)
+        length = max(least, 2 * int(local) + 8)
+        if self._limit is None:
             return length
-        return max(2, min(length, limit - self.padding_id() - 1))
+        return max(2, min(length, self._limit - self.padding_id() - 1))
+
+    def reaches(self, position: int) -> bool:
+        """Whether the position embeddings have so many rows."""
+        return self._limit is None or position <= self._limit
+
+    @property
+    def _limit(self) -> int | None:
+        """Rows of the position embeddings; None where the config names no number."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        if isinstance(limit, int):
+            return limit
+        return None
 
     def padding_id(self) -> int:
         """That of the config, 0 where it names none."""
         pad = getattr(self.config, "pad_token_id", None)
-        return pad if isinstance(pad, int) else 0
+        if isinstance(pad, int):
+            return pad
+        return 0
 
 
 def agree(states: Tensor, wanted: Tensor) -> bool:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from biobench.core.machine import to_device
+from biobench.core.machine import computing_in, to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, turn
 from biobench.models.heads import Units, pool
 from biobench.schema.training import SpanOptions
@@ -67,13 +67,15 @@ class GatedBiLSTM(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """states: (sequences, words, width) -> the same; mask: (sequences, words), True first."""
-        rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
+        rows = torch.arange(len(mask), device=mask.device)[:, None]
+        turned = turn(mask)
         for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
+            forward = _one_way(rnn, states, "")
             backward = _one_way(rnn, states[rows, turned], "_reverse")[rows, turned]
-            context = torch.cat([_one_way(rnn, states, ""), backward], dim=-1) * mask[..., None]
+            context = torch.cat([forward, backward], dim=-1) * mask[..., None]
             context = self.dropout(context)
-            g = torch.sigmoid(gate(context))
-            states = norm((1 - g) * states + g * context)
+            share = torch.sigmoid(gate(context))
+            states = norm((1 - share) * states + share * context)
         return states
 
 
@@ -83,10 +85,8 @@ def _one_way(rnn: nn.Module, states: Tensor, direction: str) -> Tensor:
     Each direction runs over padded sequences whose words come first: so oneDNN computes a layer on
     a CPU in one call, in 0.44 times the time of packed sequences, which it does not take.
     """
-    weights = [
-        getattr(rnn, f"{name}_l0{direction}")
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    ]
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights = [getattr(rnn, f"{name}_l0{direction}") for name in names]
     empty = states.new_zeros(1, len(states), states.shape[2] // 2)
     out: Tensor = torch.lstm(
         states, (empty, empty), weights, True, 1, 0.0, rnn.training, False, True
@@ -106,12 +106,9 @@ class SpanHead(nn.Module):
         self.options, self.pooling, self.types = options, pooling, types
         self.dropout = nn.Dropout(dropout)
         if options.variant != "biaffine":
-            as_wide = width == options.width
-            self.project = (
-                nn.Identity()
-                if as_wide
-                else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
-            )
+            self.project: nn.Module = nn.Identity()
+            if width != options.width:
+                self.project = nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
             self.tagger = nn.Linear(width, TAGS * types)
@@ -122,27 +119,24 @@ class SpanHead(nn.Module):
 
     def forward(self, hidden: Tensor, units: Units) -> SpanScores:
         """hidden: (tokens, width)."""
-        with torch.autocast(hidden.device.type, enabled=False):
+        with computing_in("fp32", hidden.device):
             states = pool(hidden.float(), units, self.pooling)
             longest = min(self.options.max_span, max(units.counts, default=1))
             inside = _inside(units.counts, longest, states.device)
             if self.options.variant == "biaffine" or len(states) == 0:
-                return SpanScores(
-                    self._biaffine(self.dropout(states), longest), inside, units.counts
-                )
+                logits = self._biaffine(self.dropout(states), longest)
+                return SpanScores(logits, inside, units.counts)
             return self._with_tagger(states, inside, units.counts)
 
     def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
-        counts = [n for n in every if n > 0]
-        sizes = torch.tensor(counts)
-        real = torch.arange(max(counts))[None] < sizes[:, None]
+        sizes = torch.tensor(list(filter(None, every)))
+        real = torch.arange(int(sizes.max())) < sizes[:, None]
         mask = to_device(real, states.device)
-        rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
+        rows = to_device(real.flatten().nonzero()[:, 0], states.device)
         padded = self.context(_padded(self.project(states), rows, real.shape), mask)
         flat = padded.flatten(0, 1)[rows]
-        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(
-            *real.shape, self.types, -1
-        )
+        tags = self.tagger(self.dropout(flat))
+        emissions = _padded(tags, rows, real.shape).view(*real.shape, self.types, -1)
         with torch.no_grad():
             sums = self.crf.sums(emissions, mask)
             marginals = self.crf.log_marginals(emissions, sums).flatten(0, 1)[rows]
@@ -169,10 +163,11 @@ def _padded(rows: Tensor, positions: Tensor, shape: torch.Size) -> Tensor:
 
 def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:
     """(units, longest): whether a span of 1..longest units from each unit ends in its sequence."""
-    units_left = [n - at for n in counts for at in range(n)]
-    return to_device(
-        torch.arange(longest)[None] < torch.tensor(units_left, dtype=torch.long)[:, None], device
-    )
+    units_left: list[int] = []
+    for count in counts:
+        units_left += range(count, 0, -1)
+    ends_inside = torch.arange(longest) < torch.tensor(units_left, dtype=torch.long)[:, None]
+    return to_device(ends_inside, device)
 
 
 def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
@@ -193,11 +188,8 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     begin_blocks = begin.view(blocks, _BLOCK, columns, -1).transpose(1, 2)
     end_blocks = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
     product = begin_blocks @ end_blocks  # (blocks, columns, _BLOCK, reach)
-    at = (
-        torch.arange(_BLOCK, device=begin.device)[:, None]
-        + torch.arange(longest, device=begin.device)[None]
-    )
-    spans = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
+    ends = _ends(_BLOCK, longest, begin.device)
+    spans = product.gather(3, ends.expand(blocks, columns, _BLOCK, longest))
     return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
 
 
@@ -212,15 +204,17 @@ def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
     covered = torch.logsumexp(tags[..., INSIDE:], dim=-1).clamp(max=0.0)
     # In double: the sum runs over all sequences, and a short span is a small difference of it.
     sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
-    count = len(begin)
-    ends = (
-        torch.arange(count, device=begin.device)[:, None]
-        + torch.arange(inside.shape[1], device=begin.device)[None]
-    )
-    ends = torch.where(inside, ends, 0)
-    unbroken = (sums[ends + 1] - sums[:count, None]).float()
+    units, longest = inside.shape
+    ends = torch.where(inside, _ends(units, longest, begin.device), 0)
+    unbroken = (sums[ends + 1] - sums[:-1, None]).float()
     least = torch.minimum(torch.minimum(unbroken, begin[:, None]), end[ends])
     return torch.where(inside[..., None], least, 0.0).clamp(max=0.0)
+
+
+def _ends(units: int, longest: int, device: torch.device) -> Tensor:
+    """(units, longest): the last unit of the spans of 1..longest units that begin at each unit."""
+    begins = torch.arange(units, device=device)
+    return begins[:, None] + torch.arange(longest, device=device)
 
 
 def _logit(chance: Tensor) -> Tensor:

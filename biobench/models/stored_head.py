@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -46,7 +46,11 @@ class StoredHead:
     @property
     def names(self) -> set[str]:
         """What a map may call its labels: by themselves, and without the prefix of a tag."""
-        return {*self.labels, *(_parted(label)[1] for label in self.labels)} - {""}
+        names = set(self.labels)
+        for label in self.labels:
+            _, entity = _parted(label)
+            names.add(entity)
+        return names - {""}
 
     def matched(
         self, outputs: Sequence[str], names: Mapping[str, str] | None = None
@@ -57,12 +61,17 @@ class StoredHead:
         `names` says: a label, with or without its prefix, to a label or tag of the task. Raises
         UsageError where both say something else.
         """
-        names, matched = names or {}, {}
+        names = names or {}
+        matched: dict[str, str] = {}
         for label in self.labels:
-            prefix, entity = _parted(label) if self.kind == "token" else ("", label)
+            prefix, entity = "", label
+            if self.kind == "token":
+                prefix, entity = _parted(label)
             by_name = _find([label, prefix + entity], outputs)
+            by_map: str | None = None
             target = names.get(label, names.get(entity))
-            by_map = None if target is None else _find([target, prefix + target], outputs)
+            if target is not None:
+                by_map = _find([target, prefix + target], outputs)
             if by_name is not None and by_map not in (None, by_name):
                 raise UsageError(
                     f"--label-map gives '{label}' to '{target}', but the task has '{by_name}'",
@@ -100,18 +109,25 @@ def stored_head(checkpoint: Checkpoint) -> StoredHead:
     if (checkpoint.folder / HEAD_ABOUT).is_file() or (checkpoint.folder / HEAD_FILE).is_file():
         return _kept_head(checkpoint)
     config = checkpoint.config
-    architecture = str((getattr(config, "architectures", None) or ["nothing"])[0])
-    kind = next((k for end, k in _CLASSIFIERS.items() if architecture.endswith(end)), None)
-    if kind is None:
-        raise ModelError(
-            f"{checkpoint.id} has no classification head: its config names {architecture}",
-            hint="leave --track ready out to fine-tune it",
-            file=checkpoint.folder / "config.json",
-        )
+    architectures = getattr(config, "architectures", None) or ["nothing"]
+    architecture = str(architectures[0])
+    for ending, kind in _CLASSIFIERS.items():
+        if architecture.endswith(ending):
+            labels = tuple(str(config.id2label[index]) for index in sorted(config.id2label))
+            return StoredHead(kind, labels, several=_several(config))
+    raise ModelError(
+        f"{checkpoint.id} has no classification head: its config names {architecture}",
+        hint="leave --track ready out to fine-tune it",
+        file=checkpoint.folder / "config.json",
+    )
+
+
+def _several(config: Any) -> bool | None:
+    """Whether a head decides each label by itself; None where its config does not say."""
     problem = getattr(config, "problem_type", None)
-    several = None if problem is None else problem == "multi_label_classification"
-    labels = tuple(str(config.id2label[index]) for index in sorted(config.id2label))
-    return StoredHead(kind, labels, several=several)
+    if problem is None:
+        return None
+    return bool(problem == "multi_label_classification")
 
 
 def _kept_head(checkpoint: Checkpoint) -> StoredHead:

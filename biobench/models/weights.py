@@ -5,7 +5,8 @@ before.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ def load_base(
     """
     architectures = getattr(checkpoint.config, "architectures", None) or [""]
     is_encoder_half = architectures[0].endswith("EncoderModel")  # of T5 and its kind
-    loader: Any = AutoModelForTextEncoding if is_encoder_half else AutoModel
+    loader: Any = AutoModel
+    if is_encoder_half:
+        loader = AutoModelForTextEncoding
     if classifier is not None:
         loader = classifier
     if checkpoint.shapes and not checkpoint.trust_remote_code:
@@ -73,10 +76,12 @@ def _read_weights(
         if is_out_of_memory(error):
             message = "memory does not suffice to load the weights"
             raise ModelError(message, hint=_MORE_MEMORY, file=folder) from error
-        broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
-        hint = "copy or download it again, or save the model again" if broken else _LOADS
         message = f"the weights cannot be loaded: {first_line(error)}"
-        raise ModelError(message, hint=hint, file=broken or folder) from error
+        broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
+        if broken is None:
+            raise ModelError(message, hint=_LOADS, file=folder) from error
+        hint = "copy or download it again, or save the model again"
+        raise ModelError(message, hint=hint, file=broken) from error
     return model, report
 
 
@@ -116,7 +121,9 @@ def classifier_of(*, words: bool) -> Any:
     """The library's class of models that classify words, or texts."""
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-    return AutoModelForTokenClassification if words else AutoModelForSequenceClassification
+    if words:
+        return AutoModelForTokenClassification
+    return AutoModelForSequenceClassification
 
 
 def _answer_plainly(config: Any) -> None:
@@ -135,8 +142,9 @@ def restore_buffers(model: PreTrainedModel, folder: Path) -> None:
     """
     if type(model).__module__.startswith("transformers."):
         return
-    stored = set(model.state_dict())
-    loose = {name: value for name, value in model.named_buffers() if name not in stored}
+    loose = dict(model.named_buffers())
+    for name in loose.keys() & model.state_dict().keys():
+        del loose[name]
     if not loose:
         return
     fresh, again = (_fresh_buffers(model, folder, seed) for seed in (0, 1))
@@ -155,14 +163,20 @@ def restore_buffers(model: PreTrainedModel, folder: Path) -> None:
 
 def _fresh_buffers(model: PreTrainedModel, folder: Path, seed: int) -> dict[str, torch.Tensor]:
     """The buffers of a model that is built from the same config."""
+    with torch.random.fork_rng(devices=[]), _building(folder):
+        torch.manual_seed(seed)
+        built = type(model)(copy.deepcopy(model.config))
+    return dict(built.named_buffers())
+
+
+@contextmanager
+def _building(file: Path) -> Iterator[None]:
+    """Meanwhile a model is built from a config; what stops that is a ModelError about this file."""
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            built = type(model)(copy.deepcopy(model.config))
+        yield
     except Exception as error:  # not narrower: the model's own code may raise anything
         message = f"no encoder can be built from the config: {first_line(error)}"
-        raise ModelError(message, hint=_LOADS, file=folder) from error
-    return dict(built.named_buffers())
+        raise ModelError(message, hint=_LOADS, file=file) from error
 
 
 def _same(buffer: torch.Tensor, again: torch.Tensor) -> bool:
@@ -184,12 +198,8 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
     if isinstance(layers, int) and layers > len(shapes) and not shares_layers:
         message = f"the config says {layers} layers, the files hold {len(shapes)} weights"
         raise ModelError(message, hint=_OTHER_CONFIG, file=file)
-    try:
-        with torch.device("meta"):
-            model = loader.from_config(copy.deepcopy(config))
-    except Exception as error:  # as where the weights are loaded
-        message = f"no encoder can be built from the config: {first_line(error)}"
-        raise ModelError(message, hint=_LOADS, file=file) from error
+    with torch.device("meta"), _building(file):
+        model = loader.from_config(copy.deepcopy(config))
     needed = 0
     for name, parameter in model.named_parameters():
         shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
@@ -198,9 +208,12 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
         needed += 4 * parameter.numel()
     free = free_memory_bytes(torch.device("cpu"))
     if free is not None and needed > free:
-        gibibytes = f"{needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
-        message = f"the encoder needs {gibibytes}"
-        raise ModelError(message, hint=_MORE_MEMORY, file=checkpoint.folder)
+        in_fp32, left = needed / 2**30, free / 2**30
+        raise ModelError(
+            f"the encoder needs {in_fp32:.1f} GiB in fp32, {left:.1f} GiB are free",
+            hint=_MORE_MEMORY,
+            file=checkpoint.folder,
+        )
 
 
 def _other_shape(

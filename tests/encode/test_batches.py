@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,26 +41,20 @@ def test_an_epoch_sees_each_document_once(
     assert batches == list(epoch_order(lengths, size, seed, 0, order))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("order", ["random", "bucketed"])
-def test_the_order_is_the_one_that_runs_are_known_by(order: str) -> None:
+def test_the_order_is_the_one_that_runs_are_known_by() -> None:
     """Seed 42, second epoch: numpy's permutation of (seed, epoch), cut in turn; bucketed sorts 50
     batches first.
     """
     lengths = [(i * 37) % 100 + 1 for i in range(130)]
     rng = np.random.default_rng([42, 1])
-    drawn = [int(i) for i in rng.permutation(130)]
-    if order == "random":
-        assert drawn[:4] == [20, 122, 32, 91]
-        wanted = [drawn[i : i + 2] for i in range(0, 130, 2)]
-    else:
-        first, second = (
-            sorted(part, key=lambda i: lengths[i]) for part in (drawn[:100], drawn[100:])
-        )
-        pairs = [
-            [*pair] for part in (first, second) for pair in zip(part[::2], part[1::2], strict=True)
-        ]
-        wanted = [pairs[i] for i in rng.permutation(65)]
-    assert list(epoch_order(lengths, 2, 42, 1, order)) == wanted  # type: ignore[arg-type]
+    drawn = rng.permutation(130).tolist()
+    assert drawn[:4] == [20, 122, 32, 91]
+    wanted = [drawn[i : i + 2] for i in range(0, 130, 2)]
+    assert list(epoch_order(lengths, 2, 42, 1, "random")) == wanted
+    parts = (drawn[:100], drawn[100:])
+    drawn = [i for part in parts for i in sorted(part, key=lambda i: lengths[i])]
+    wanted = [drawn[2 * i : 2 * i + 2] for i in rng.permutation(65)]
+    assert list(epoch_order(lengths, 2, 42, 1, "bucketed")) == wanted
 
 
 @given(drawn=_any)
@@ -102,13 +95,13 @@ def test_padded_cut_is_the_cheapest(drawn: tuple[list[int], int]) -> None:
 @given(drawn=_any, padded=st.booleans())
 def test_inference_covers_all_longest_first(drawn: tuple[list[int], int], padded: bool) -> None:
     lengths, budget = drawn
+
+    def size(part: list[int]) -> int:
+        return len(part) * lengths[part[0]] if padded else sum(lengths[i] for i in part)
+
     parts = inference_order(lengths, budget, padded=padded)
     flat = list(itertools.chain(*parts))
     assert sorted(flat) == list(range(len(lengths)))
     assert [lengths[i] for i in flat] == sorted(lengths, reverse=True)
-    for part in parts:
-        size = len(part) * lengths[part[0]] if padded else sum(lengths[i] for i in part)
-        assert size <= budget or len(part) == 1
-    for part, following in itertools.pairwise(parts):
-        more = [*part, following[0]]
-        assert (len(more) * lengths[more[0]] if padded else sum(lengths[i] for i in more)) > budget
+    assert all(size(part) <= budget or len(part) == 1 for part in parts)
+    assert all(size([*a, b[0]]) > budget for a, b in itertools.pairwise(parts))

@@ -11,6 +11,7 @@ import pytest
 from tokenizers import processors
 
 from biobench.encode.pairs import encode_pairs, pair_form
+from biobench.encode.tokens import find_ids
 from biobench.errors import ModelError
 from biobench.kinds.needle import encode_needles
 from biobench.schema.document import Document
@@ -43,37 +44,36 @@ def tokenizer(kind: str) -> Any:
     return own
 
 
+def plain(own: Any, text: str) -> list[int]:
+    """Ids without special tokens."""
+    return list(own(text, add_special_tokens=False)["input_ids"])
+
+
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_level"])
 def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(
     kind: str,
 ) -> None:
     own = tokenizer(kind)
-    first, between, last, _ = pair_form(own)
+    before, between, after, _ = pair_form(own)
     assert len(between) == (1 if kind == "wordpiece" else 2)
-    query = own(NEEDLE, add_special_tokens=False)["input_ids"]
-    inside = (
-        query if kind == "wordpiece" else own(" " + NEEDLE, add_special_tokens=False)["input_ids"]
-    )
+    query = plain(own, NEEDLE)
+    # A tokenizer that keeps the blank before a word apart leaves it to the haystack.
+    facts = (query, query if kind == "wordpiece" else plain(own, " " + NEEDLE))
     documents = [example(str(p), 200, p) for p in (0.0, 0.05, 0.5, 0.93, 1.0)]
     kept, encoded = encode_needles(documents, own, 200)
     assert kept == documents
-    for document, one in zip(kept, encoded, strict=True):
-        ids = one.ids.tolist()
-        assert (len(ids), one.truncated) == (200, False)
-        head = first + query + between
-        assert ids[: len(head)] == head
-        assert ids[len(ids) - len(last) :] == last
-        body = ids[len(head) : len(ids) - len(last)]
-        # A tokenizer that keeps the blank before a word apart leaves it to the haystack.
-        places = [
-            (round(document.plan.place * (len(body) - len(fact))), fact) for fact in (query, inside)
-        ]
+    head = before + query + between
+    for document, window in zip(kept, encoded, strict=True):
+        ids = window.ids.tolist()
+        assert (len(ids), window.truncated) == (200, False)
+        body = ids[len(head) : len(ids) - len(after)]
+        assert ids == head + body + after
+        places = [(round(document.plan.place * (len(body) - len(fact))), fact) for fact in facts]
         assert any(body[at : at + len(fact)] == fact for at, fact in places)
         # One piece of the whole text: what stands right before the needle, and what stands right
         # after it.
-        text = " ".join([*document.plan.before, NEEDLE, *document.plan.after])
-        whole = own(text, add_special_tokens=False)["input_ids"]
-        assert any(whole[at : at + len(body)] == body for at in range(len(whole) - len(body) + 1))
+        whole = plain(own, " ".join([*document.plan.before, NEEDLE, *document.plan.after]))
+        assert find_ids(whole, body, 0) is not None
 
 
 def test_what_the_window_does_not_hold_is_left_out_and_never_cut() -> None:
@@ -98,8 +98,8 @@ def test_too_little_text_is_said_and_not_filled_up() -> None:
 
 def test_token_types_are_those_that_the_tokenizer_gives_a_pair() -> None:
     own = tokenizer("wordpiece")
-    plain = encode_needles([example("a", 128, 0.5)], own, 128)[1][0]
-    assert plain.types.tolist() == [], "this tokenizer gives none"
+    untyped = encode_needles([example("a", 128, 0.5)], own, 128)[1][0]
+    assert untyped.types.tolist() == [], "this tokenizer gives none"
     own.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     own.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>",
@@ -107,7 +107,7 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair() -> None:
         special_tokens=[("<s>", 0), ("</s>", 2)],
     )
     (document,), (one,) = encode_needles([example("a", 128, 0.5)], own, 128)
-    query = own(document.query, add_special_tokens=False)["input_ids"]
+    query = plain(own, document.query)
     assert one.types.tolist() == [0] * (len(query) + 2) + [1] * (128 - len(query) - 2)
     words = example("w", 20, 0.5, fit="words")
     whole = own(NEEDLE, words.text)
@@ -124,34 +124,17 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second:
     own = tokenizer(kind)
     document = Document("d", "d", "was seen " * second, "train", query="the patient " * first)
     whole = own(document.query, document.text)
+    query, text = plain(own, document.query), plain(own, document.text)
     before, between, after, _ = pair_form(own)
-    for window in (16, 17, 64, 5000, len(whole["input_ids"]), len(whole["input_ids"]) - 1):
+    size = len(whole["input_ids"])
+    for window in (16, 17, 64, 5000, size, size - 1):
         (made,) = encode_pairs([document], own, window)
-        ids, sizes = (
-            made.ids.tolist(),
-            [
-                len(own(t, add_special_tokens=False)["input_ids"])
-                for t in (document.query, document.text)
-            ],
-        )
-        room = window - len(before) - len(between) - len(after)
-        while sum(sizes) > room:
-            sizes[int(sizes[1] >= sizes[0])] -= (
-                1  # the longer one, and the second of two that are equal
-            )
-        body = ids[len(before) : len(ids) - len(after)]
-        assert (len(body), made.truncated) == (
-            sum(sizes) + len(between),
-            len(whole["input_ids"]) > window,
-        )
-        assert (
-            body[: sizes[0]]
-            == own(document.query, add_special_tokens=False)["input_ids"][: sizes[0]]
-        )
-        assert (
-            body[sizes[0] + len(between) :]
-            == own(document.text, add_special_tokens=False)["input_ids"][: sizes[1]]
-        )
+        sizes = [len(query), len(text)]
+        while sum(sizes) > window - len(before + between + after):
+            # the longer one, and the second of two that are equal
+            sizes[int(sizes[1] >= sizes[0])] -= 1
+        wanted = before + query[: sizes[0]] + between + text[: sizes[1]] + after
+        assert (made.ids.tolist(), made.truncated) == (wanted, size > window)
         if not made.truncated:
-            assert ids == whole["input_ids"]
+            assert wanted == whole["input_ids"]
             assert not len(made.types) or made.types.tolist() == whole["token_type_ids"]

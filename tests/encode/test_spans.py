@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.encode.merge import merge_spans
-from biobench.encode.tokens import encode_documents, encode_windows
+from biobench.encode.tokens import Encoded, encode_documents, encode_windows
 from biobench.errors import ModelError
 from biobench.kinds import span_ner
 from biobench.schema.document import Document, Span
@@ -32,20 +32,21 @@ def _document(text: str, spans: list[Span]) -> Document:
     return Document("d", "d", text, "test", spans=tuple(sorted(set(spans))))
 
 
+def _encoded(text: str, *spans: Span) -> tuple[Document, Encoded]:
+    """A document with words as units, and the window that shows all of it."""
+    (worded,) = span_ner.with_words([_document(text, [*spans])])
+    (encoded,) = encode_documents([worded], _tokenizer(KINDS[0]), 64, words=True)
+    return worded, encoded
+
+
 def test_words_are_runs_of_letters_runs_of_digits_and_single_signs() -> None:
     text = "L'IL-2 à 0,5 µg/ml (n=3)"
     assert " ".join(text[s:e] for s, e in _units(text)) == "L ' IL - 2 à 0 , 5 µg / ml ( n = 3 )"
 
 
 def test_a_span_inside_a_word_is_widened_and_is_lost_to_the_oracle() -> None:
-    text = "un antibiotique oral"
-    document = _document(text, [Span(7, 15, "X"), Span(3, 20, "Y")])
-    (units,) = span_ner.with_words([document])
-    (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert {tuple(r) for r in span_ner.span_targets(units, encoded, LABELS).tolist()} == {
-        (1, 1, 0),
-        (1, 2, 1),
-    }
+    units, encoded = _encoded("un antibiotique oral", Span(7, 15, "X"), Span(3, 20, "Y"))
+    assert span_ner.span_targets(units, encoded, LABELS).tolist() == [[1, 1, 0], [1, 2, 1]]
     found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
     said = span_ner.predict_spans(units, found, ("X", "Y"), filtered=False)
     assert said.spans == (Span(3, 15, "X"), Span(3, 20, "Y"))
@@ -57,31 +58,19 @@ def test_a_span_of_white_space_touches_nothing() -> None:
 
 
 def test_two_types_on_one_span_stay_two() -> None:
-    (units,) = span_ner.with_words(
-        [_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])]
-    )
-    (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
+    spans = (Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X"))
+    units, encoded = _encoded("toux sèche", *spans)
     found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
-    assert set(span_ner.predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(
-        units.spans
-    )
-    kept = span_ner.predict_spans(units, found, ("X", "Y"), filtered=True).spans
-    assert set(kept) == {Span(0, 4, "Y"), Span(0, 10, "X")}
+    for filtered, wanted in ((False, spans), (True, spans[1:])):
+        said = span_ner.predict_spans(units, found, ("X", "Y"), filtered=filtered)
+        assert set(said.spans) == set(wanted)
 
 
 def test_only_a_tagger_carries_spans_beyond_the_band_and_only_outermost_ones() -> None:
-    text = "a b c d e f"
-    (units,) = span_ner.with_words(
-        [_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])]
-    )
-    (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [
-        [0, 0],
-        [0, 5],
-    ]
-    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [
-        [0, 0]
-    ]
+    window = _encoded("a b c d e f", Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X"))
+    for tagger, wanted in ((True, [[0, 0], [0, 5]]), (False, [[0, 0]])):
+        found = span_ner.gold_answers(*window, LABELS, 3, tagger=tagger)
+        assert found[:, :2].tolist() == wanted
 
 
 _rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 1)), max_size=12)
@@ -178,12 +167,9 @@ def test_windows_show_every_token_and_no_offset_moves(
     )
     room = length - 2
     overlap = data.draw(st.integers(min(longest, room - 1), room - 1))
-    windows, owner = encode_windows([worded], tokenizer, length, overlap, words=True)
-    assert owner == [0] * len(windows)
-    assert all(len(w) <= length for w in windows)
-    assert windows[0].cut_left is windows[-1].cut_right is False
-    assert sorted({int(w) for e in windows for w in e.words}) == list(range(len(units)))
-    assert {w.truncated for w in windows} == {len(windows) > 1}
+    windows, _ = encode_windows([worded], tokenizer, length, overlap, words=True)
+    shown = np.unique(np.concatenate([window.words for window in windows]))
+    assert shown.tolist() == list(range(len(units)))
     if longest <= overlap:
         found = [span_ner.gold_answers(worded, w, LABELS, 40, tagger=False) for w in windows]
         merged = merge_spans(windows, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,28 +65,24 @@ def test_windows_are_full_share_the_overlap_and_end_with_the_document(
     tokenizer, room = _tokenizer("wordpiece"), window - 2
     overlap = data.draw(st.integers(1, room - 1))
     document = _document(["fever", "cough", "paracetamol"] * count)
-    ids = tokenizer(document.text, add_special_tokens=False)["input_ids"]
     (whole,) = encode_documents([document], tokenizer, 10_000, words=True)
+    ids = whole.ids[1:-1].tolist()
     windows, owner = encode_windows([document, document], tokenizer, window, overlap, words=True)
-    half = len(windows) // 2
-    assert owner == [0] * half + [1] * half
     begins = [0]
     while begins[-1] + room < len(ids):
         begins.append(begins[-1] + room - overlap)
-    assert [w.ids.tolist() for w in windows[:half]] == [[0, *ids[b : b + room], 2] for b in begins]
-    for w, begin in zip(windows, begins, strict=False):
+    assert owner == [0] * len(begins) + [1] * len(begins)
+    for w, begin in zip(windows, begins * 2, strict=True):
         end = min(begin + room, len(ids))
-        assert (w.cut_left, w.cut_right, w.truncated) == (
-            begin > 0,
-            end < len(ids),
-            len(ids) > room,
-        )
+        assert w.ids.tolist() == [0, *ids[begin:end], 2]
+        cuts = (begin > 0, end < len(ids), len(begins) > 1)
+        assert (w.cut_left, w.cut_right, w.truncated) == cuts
         # A word belongs to the windows that hold its first token (1 + its place: one token stands
         # before the text).
-        held = [i for i, first in enumerate(whole.first.tolist()) if begin <= first - 1 < end]
-        assert w.words.tolist() == held
-        assert (w.first + begin).tolist() == [int(whole.first[i]) for i in held]
-        assert (w.stop + begin).tolist() == [min(int(whole.stop[i]), end + 1) for i in held]
+        held = np.flatnonzero((begin < whole.first) & (whole.first <= end))
+        assert w.words.tolist() == held.tolist()
+        assert (w.first + begin).tolist() == whole.first[held].tolist()
+        assert (w.stop + begin).tolist() == np.minimum(whole.stop[held], end + 1).tolist()
 
 
 def test_tokens_of_a_word_are_found_at_its_very_edges() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.finetune import loop
 from biobench.finetune.engine import LoadedEncoder, load_encoder
-from biobench.finetune.network import Network
+from biobench.finetune.network import Network, copied_weights
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from tests.helpers.checkpoints import make_checkpoint
@@ -38,28 +39,19 @@ class Stage:
         self.validated: list[dict[str, torch.Tensor]] = []
         self.tested: list[dict[str, torch.Tensor]] = []
         self.used: list[float] = []
-        left, given = iter(scores), iter(thresholds or [])
-
-        def probabilities(network: Network, prepared: Prepared, split: Any, *_: Any) -> list[Any]:
-            seen = self.tested if split is prepared.test else self.validated
-            seen.append({k: v.detach().clone() for k, v in network.state_dict().items()})
-            return []
-
-        def decide(prepared: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
-            self.used.append(threshold)
-            return []
-
-        def score(prepared: Prepared, documents: Any, said: Any) -> Any:
-            value = next(left)
-            return SimpleNamespace(
-                values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5}
-            )
-
-        patch.setattr(loop, "probabilities", probabilities)
-        patch.setattr(loop, "decide", decide)
+        self.scores = iter(scores)
+        patch.setattr(loop, "probabilities", self._probabilities)
+        patch.setattr(loop, "decide", lambda *arguments: self.used.append(arguments[-1]))
+        patch.setattr(Prepared, "score", lambda *_: self._score(next(self.scores)))
         if thresholds:
-            patch.setattr(loop, "threshold_of", lambda *_: next(given))
-        patch.setattr(Prepared, "score", score)
+            patch.setattr(loop, "threshold_of", Mock(side_effect=thresholds))
+
+    def _probabilities(self, network: Network, prepared: Prepared, split: Any, *_: Any) -> None:
+        seen = self.tested if split is prepared.test else self.validated
+        seen.append(copied_weights(network))
+
+    def _score(self, value: float) -> Any:
+        return SimpleNamespace(values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5})
 
 
 @pytest.fixture(scope="session")

@@ -43,15 +43,11 @@ def test_an_adapter_trains_its_weights_alone_and_its_merge_predicts_the_same(
     recipe = prepared.spec.training
     network = new_network(loaded, prepared)
     with adapted(network, recipe):
-        names = {n for n, p in network.named_parameters() if p.requires_grad}
-        assert names
-        assert all(
-            n.startswith("head.") or ("ia3_" if method == "ia3" else "lora_") in n for n in names
-        ), names
+        names = {n for n, p in network.encoder.named_parameters() if p.requires_grad}
+        assert {"ia3_" in n or "lora_" in n for n in names} == {True}
     outcome = trained(loaded, prepared)
     moved = changed(loaded)
-    assert moved
-    assert all("att" in name for name in moved), (
+    assert {"att" in name for name in moved} == {True}, (
         "the update is merged where the adapter stood, and nowhere else"
     )
     assert outcome.record.trained_parameters < loaded.parameters / 4
@@ -61,9 +57,7 @@ def test_an_adapter_trains_its_weights_alone_and_its_merge_predicts_the_same(
     assert [(p.spans, p.tags) for p in merged] == [(p.spans, p.tags) for p in outcome.predictions]
     assert all(p.requires_grad for p in loaded.encoder.parameters())
     again = trained(loaded, prepared)
-    assert again.predictions == outcome.predictions, (
-        "the next seed starts from the checkpoint again"
-    )
+    assert again.predictions == outcome.predictions, "each seed starts from the checkpoint"
 
 
 def test_an_adapter_with_unknown_targets_names_those_there_are(setup: Setup) -> None:

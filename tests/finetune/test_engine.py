@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune import engine
@@ -142,13 +144,10 @@ def test_the_second_device_is_the_current_one(
 
 
 def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:
-    runs = [
-        _train(setup, "bert", "demo_topic", "training.epochs=1", limit=24, seed=s)
-        for s in (3, 3, 4)
-    ]
-    assert runs[0].predictions == runs[1].predictions
-    assert runs[0].record == runs[1].record
-    assert runs[0].predictions != runs[2].predictions
+    task = ("bert", "demo_topic", "training.epochs=1")
+    run, again, other = (_train(setup, *task, limit=24, seed=seed) for seed in (3, 3, 4))
+    assert (run.predictions, run.record) == (again.predictions, again.record)
+    assert run.predictions != other.predictions
 
 
 @pytest.mark.parametrize("family", ["bert", "deberta"])
@@ -186,39 +185,29 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
     head = prepared.kind.build_head(
         spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs)
     )
-    named = [*model.named_parameters(), *head.named_parameters()]
-    matrices, vectors = [p for _, p in named if p.ndim > 1], [p for _, p in named if p.ndim < 2]
+    weights = [*model.parameters(), *head.parameters()]
     groups = [
-        {"params": matrices, "weight_decay": spec.training.weight_decay},
-        {"params": vectors, "weight_decay": 0},
+        {"params": [p for p in weights if p.ndim > 1], "weight_decay": spec.training.weight_decay},
+        {"params": [p for p in weights if p.ndim < 2], "weight_decay": 0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=spec.training.learning_rate)
     batches = list(epoch_order(split.lengths, 16, 5, 0, "random"))
     for step, batch in enumerate(batches):
         for group in optimizer.param_groups:
             group["lr"] = spec.training.learning_rate * (1 - step / len(batches))
-        longest = max(split.lengths[i] for i in batch)
-        ids = torch.ones(len(batch), longest, dtype=torch.long)
-        mask = torch.zeros(len(batch), longest, dtype=torch.long)
-        labels = torch.full((len(batch), longest), -100)
-        for row, i in enumerate(batch):
-            n = split.lengths[i]
-            ids[row, :n] = torch.from_numpy(split.encoded[i].ids)
-            mask[row, :n] = 1
-            labels[row, torch.from_numpy(split.encoded[i].first)] = torch.from_numpy(
-                split.targets[i]
-            )
-        states = model(input_ids=ids, attention_mask=mask).last_hidden_state
-        logits = head.linear(states)
-        torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).backward()
-        torch.nn.utils.clip_grad_norm_([p for _, p in named], spec.training.max_grad_norm)
+        windows = [split.encoded[i] for i in batch]
+        ids = [torch.from_numpy(window.ids) for window in windows]
+        inputs = pad_sequence(ids, batch_first=True, padding_value=1)
+        mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
+        states = model(input_ids=inputs, attention_mask=mask).last_hidden_state
+        words = [row[window.first] for row, window in zip(states, windows, strict=True)]
+        labels = torch.from_numpy(np.concatenate([split.targets[i] for i in batch]))
+        torch.nn.functional.cross_entropy(head.linear(torch.cat(words)), labels).backward()
+        torch.nn.utils.clip_grad_norm_(weights, spec.training.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
-    theirs = model.state_dict()
-    for name, weights in ours.items():
-        torch.testing.assert_close(
-            weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}"
-        )
+    theirs = {name: model.state_dict()[name] for name in ours}
+    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -148,20 +148,15 @@ def test_a_token_task_s_mean_is_over_visible_words() -> None:
     torch.testing.assert_close(mean, nn.functional.cross_entropy(logits[:2], torch.tensor([2, 0])))
 
 
+def _floats(*rows: list[float]) -> list[np.ndarray]:
+    return [np.asarray(row, dtype=np.float32) for row in rows]
+
+
 def _prepared(spec: TaskSpec, split: Split) -> Prepared:
     labels = ("a", "b", "c")
     data = TaskData({"train": [], "validation": [], "test": []}, labels, labels, "s", "h")
     windows = Windows(max_length=8, truncated_documents=0, lost_gold=0)
     return Prepared(spec, data, labels, split, split, split, windows)
-
-
-def test_a_declared_threshold_is_the_one_that_decides() -> None:
-    split = _split([[1, 0, 0]])
-    for threshold in (0.3, 0.5):
-        prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": threshold}), split)
-        assert threshold_of(prepared, []) == threshold
-    single = _prepared(_multi_label(type="single_label"), split)
-    assert threshold_of(single, []) == 0.5
 
 
 def test_classes_of_several_windows_are_shares_of_one() -> None:
@@ -170,10 +165,8 @@ def test_classes_of_several_windows_are_shares_of_one() -> None:
     """
     spec = _multi_label(type="single_label", labels=["a", "b", "c"])
     split = replace(_split([[1, 0, 0], [0, 0, 1]]), windows=[[0, 1], [2]])
-    rows = ([0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6])
-    said = decide(
-        _prepared(spec, split), split, [np.asarray(row, dtype=np.float32) for row in rows], 0.5
-    )
+    chances = _floats([0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6])
+    said = decide(_prepared(spec, split), split, chances, 0.5)
     assert [p.labels for p in said] == [("b",), ("c",)]
     assert said[0].label_scores == pytest.approx((0.375, 0.5, 0.125))
     assert said[1].label_scores == pytest.approx((0.2, 0.2, 0.6))
@@ -181,33 +174,19 @@ def test_classes_of_several_windows_are_shares_of_one() -> None:
 
 def test_threshold_and_fallback() -> None:
     split = _split([[1, 0, 0], [0, 1, 0]])
-    chances = [
-        np.asarray([0.9, 0.5, 0.1], dtype=np.float32),
-        np.asarray([0.1, 0.3, 0.2], dtype=np.float32),
-    ]
-    plain = decide(_prepared(_multi_label(), split), split, chances, 0.5)
-    assert [p.labels for p in plain] == [("a",), ()]
-    top1 = decide(
-        _prepared(_multi_label(head={"kind": "sequence", "fallback": "top1"}), split),
-        split,
-        chances,
-        0.5,
-    )
-    assert [p.labels for p in top1] == [("a",), ("b",)]
+    chances = _floats([0.9, 0.5, 0.1], [0.1, 0.3, 0.2])
+    for fallback, labels in (("none", ()), ("top1", ("b",))):
+        spec = _multi_label(head={"kind": "sequence", "fallback": fallback})
+        said = decide(_prepared(spec, split), split, chances, 0.5)
+        assert [p.labels for p in said] == [("a",), labels]
 
 
 def test_tuned_threshold_is_the_best_on_validation() -> None:
     split = _split([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    chances = [
-        np.asarray(row, dtype=np.float32)
-        for row in ([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])
-    ]
+    chances = _floats([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])
     prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": "tuned"}), split)
     threshold = threshold_of(prepared, chances)
     assert threshold == pytest.approx(0.25)
-    scores = prepared.score(split.documents, decide(prepared, split, chances, threshold))
-    assert scores.values["macro_f1"] == 1.0
-    silent = replace(prepared, validation=split)
-    assert (
-        silent.score(split.documents, decide(silent, split, chances, 0.5)).values["macro_f1"] == 0.0
-    )
+    for used, score in ((threshold, 1.0), (0.5, 0.0)):
+        scores = prepared.score(split.documents, decide(prepared, split, chances, used))
+        assert scores.values["macro_f1"] == score

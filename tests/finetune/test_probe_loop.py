@@ -65,34 +65,30 @@ def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str
         task, "learning_rates: [0.05], epochs: 3, batch_size: 7, weight_decay: 0.3"
     )
     outcome = finetune(loaded, prepared, 42, "fp32", silent)
-    states = {
-        name: s[:, 0].float()
-        for name, s in extract(loaded.encoder, prepared, "fp32", silent).states.items()
-    }
+    states = extract(loaded.encoder, prepared, "fp32", silent).states
+    train, test = (states[name][:, 0].float() for name in ("train", "test"))
     split = prepared.train
     torch.manual_seed(42)
     linear = torch.nn.Linear(loaded.encoder.width, len(prepared.outputs))
-    mean, std = states["train"].mean(0), states["train"].std(0, correction=0)
-    rows = {name: (s - mean) / std for name, s in states.items()}
-    sizes = [len(e.words) if task == "demo_ner" else 1 for e in split.encoded]
-    begin = np.cumsum([0, *sizes])
+    mean, std = train.mean(0), train.std(0, correction=0)
+    train, test = (train - mean) / std, (test - mean) / std
+    targets = [torch.from_numpy(np.atleast_1d(target)) for target in split.targets]
+    rows = train.split([len(target) for target in targets])
     optimizer = torch.optim.AdamW(linear.parameters(), lr=0.05, weight_decay=0.3)
     kept, step, total = [], 0, 3 * -(-48 // 7)
     for epoch in range(3):
         order = np.random.default_rng([42, epoch]).permutation(48)
         for at in range(0, 48, 7):
             batch = order[at : at + 7]
-            chosen = np.concatenate([np.arange(begin[i], begin[i] + sizes[i]) for i in batch])
-            truth = np.concatenate([np.atleast_1d(split.targets[i]) for i in batch])
+            logits = linear(torch.cat([rows[i] for i in batch]))
+            truth = torch.cat([targets[i] for i in batch])
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(
-                linear(rows["train"][chosen]), torch.from_numpy(truth)
-            ).backward()
+            torch.nn.functional.cross_entropy(logits, truth).backward()
             torch.nn.utils.clip_grad_norm_(linear.parameters(), 1.0)
             optimizer.param_groups[0]["lr"] = 0.05 * (total - step) / total
             optimizer.step()
             step += 1
-        kept.append((step, linear(rows["test"]).softmax(-1).detach().numpy()))
+        kept.append((step, linear(test).softmax(-1).detach().numpy()))
     assert outcome.record.steps == total
     wanted = dict(kept)[outcome.record.best_step]
     if task == "demo_topic":
@@ -142,12 +138,9 @@ def test_a_rate_whose_loss_is_not_finite_is_skipped(
     monkeypatch.setattr(
         ProbeRun, "fit", lambda run: (fit if run.recipe.learning_rate == 1e-2 else fails)(run)
     )
-    left = [
-        text
-        for text in finetune(loaded, prepared, 1, "fp32", silent).record.backoffs
-        if "skipped" in text
-    ]
-    assert [text.split(":")[0].split()[-1] for text in left] == ["1e-09", "0.03"]
+    backoffs = finetune(loaded, prepared, 1, "fp32", silent).record.backoffs
+    skipped = [f"the loss is not finite at learning rate {rate}: skipped" for rate in (1e-9, 0.03)]
+    assert [text for text in backoffs if "skipped" in text] == skipped
     monkeypatch.setattr(ProbeRun, "fit", fails)
     with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
         finetune(loaded, prepared, 1, "fp32", silent)

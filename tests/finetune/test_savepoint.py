@@ -15,6 +15,7 @@ from biobench.core.stop import STOP, RunStoppedError
 from biobench.finetune import features, savepoint
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
+from biobench.finetune.network import copied_weights
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.tuning import tuned
 from tests.finetune.conftest import silent
@@ -70,15 +71,11 @@ def train(setup: Any, tmp_path: Path) -> Callable[..., Outcome]:
     return make
 
 
-def _weights(outcome: Outcome) -> dict[str, torch.Tensor]:
-    return {k: v.clone() for k, v in outcome.network.state_dict().items()}
-
-
 def _same(one: Outcome, weights: dict[str, torch.Tensor], other: Outcome, *, resumed: int) -> None:
     assert other.predictions == one.predictions
     assert other.record == one.record.model_copy(update={"resumed": resumed})
     assert other.train_tokens == one.train_tokens
-    assert all(torch.equal(v, weights[k]) for k, v in _weights(other).items())
+    torch.testing.assert_close(copied_weights(other.network), weights, atol=0, rtol=0)
 
 
 TWO = ("bert", "demo_topic", "training.epochs=2")
@@ -105,7 +102,7 @@ def test_killed_and_resumed_is_never_killed(
 ) -> None:
     options: dict[str, Any] = {"seed": 3, "limit": limit}
     whole = train(*arguments, saved=False, **options)
-    weights, total = _weights(whole), whole.record.steps
+    weights, total = copied_weights(whole.network), whole.record.steps
     assert limit or whole.record.best_step < total - 1, "the case needs a best step before the last"
     kills = (2, total // 2 + 1, total)
     for step in kills:
@@ -135,7 +132,7 @@ def test_the_return_to_fp32_is_remembered(
     monkeypatch.setattr(Run, "_backward", broken)
     whole = train(*TWO, precision="bf16", saved=False)
     assert whole.record.precision == "fp32"
-    weights = _weights(whole)
+    weights = copied_weights(whole.network)
     with pytest.raises(KilledError):
         train(*TWO, precision="bf16", progress=_killed_at(4))
     monkeypatch.setattr(Run, "_backward", backward)
@@ -235,17 +232,15 @@ def test_a_write_that_fails_leaves_the_state_before_it(
 
 def test_what_a_killed_write_left_is_cleared(stopped: Path, tmp_path: Path) -> None:
     (tmp_path / ".run.state.0123456789ab.tmp").write_bytes(b"half")
-    (tmp_path / ".other.state.0123456789ab.tmp").write_bytes(b"of a run that another process makes")
+    other = tmp_path / ".other.state.0123456789ab.tmp"  # of a run that another process makes
+    other.touch()
     keep = _keep(tmp_path)
     keep.save(dict)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        ".other.state.0123456789ab.tmp",
-        "run.state",
-    ]
+    assert set(tmp_path.iterdir()) == {other, stopped}
     keep.part("trial-2").save(dict)
     assert stopped.with_name("run.state.trial-2").is_file()
     keep.remove()
-    assert [p.name for p in tmp_path.iterdir()] == [".other.state.0123456789ab.tmp"]
+    assert set(tmp_path.iterdir()) == {other}
 
 
 def test_a_slow_disk_is_asked_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +258,7 @@ def test_the_tuned_track_resumes_within_a_trial_and_between_trials(
 ) -> None:
     arguments = (*TWO, "training.grid=[0.001, 1.0, 20.0]")
     whole = train(*arguments, run=tuned, saved=False)
-    weights = _weights(whole)
+    weights = copied_weights(whole.network)
     with pytest.raises(KilledError):
         train(*arguments, run=tuned, progress=_killed_at(4, "trial 2/3: loss"))
     heard: list[str] = []

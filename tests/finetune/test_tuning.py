@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -46,23 +47,15 @@ def test_poisoned_test_labels_change_nothing_and_test_is_read_last(
     loaded, prepared = setup("bert", "demo_topic", *QUICK)
     clean = tuned(loaded, prepared, 1, "fp32", silent)
     wrong = {label: prepared.outputs[i - 1] for i, label in enumerate(prepared.outputs)}
-    documents = [
-        replace(d, labels=tuple(wrong[x] for x in d.labels)) for d in prepared.test.documents
-    ]
+    documents = [replace(d, labels=(wrong[d.labels[0]],)) for d in prepared.test.documents]
     targets = [(t + 1) % len(prepared.outputs) for t in prepared.test.targets]
     poisoned = replace(prepared, test=replace(prepared.test, documents=documents, targets=targets))
-    read: list[int] = []
-    whole = tuning.finetune
-
-    def watched(loaded: Any, blind: Any, *rest: Any) -> Any:
-        read.append(len(blind.test.documents))
-        return whole(loaded, blind, *rest)
-
+    watched = Mock(side_effect=tuning.finetune)
     monkeypatch.setattr(tuning, "finetune", watched)
     again = tuned(loaded, poisoned, 1, "fp32", silent)
+    read = [len(call.args[1].test.documents) for call in watched.call_args_list]
     assert read == [0, 0, 0], "no trial has a test split"
-    assert again.predictions == clean.predictions
-    assert again.record == clean.record
+    assert (again.predictions, again.record) == (clean.predictions, clean.record)
 
 
 @pytest.mark.parametrize(
@@ -80,25 +73,27 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
 ) -> None:
     _, prepared = setup("bert", "demo_topic")
     trials = tuning._Trials()
+    network = torch.nn.Linear(1, 1)
+    record = TrainingRecord(
+        steps=9,
+        best_step=0,
+        curve=(),
+        precision="fp32",
+        attention="packed",
+        batch_size=16,
+        micro_batch_tokens=1,
+    )
     for step, (factor, score) in enumerate(scores.items()):
-        sizes = {"batch_size": 16, "micro_batch_tokens": 1}
-        record = TrainingRecord(
-            steps=9, best_step=step, curve=(), precision="fp32", attention="packed", **sizes
-        )
-        network = torch.nn.Linear(1, 1)
+        # the next trial trains on the same weights
         torch.nn.init.constant_(network.weight, factor)
-        made = Outcome([], record, 1.0, 2.0, 3, score, threshold=factor / 4, network=network)  # type: ignore[arg-type]
+        of_trial = record.model_copy(update={"best_step": step})
+        made = Outcome([], of_trial, 1.0, 2.0, 3, score, factor / 4, network)  # type: ignore[arg-type]
         trials.add(factor, changed(prepared.spec, factor), made)
-        torch.nn.init.zeros_(network.weight)  # the next trial trains on the same weights
     assert (trials.factor, trials.score, trials.threshold) == (chosen, scores[chosen], chosen / 4)
     assert trials.record.best_step == list(scores).index(chosen)
     assert trials.weights["weight"].item() == pytest.approx(chosen)
-    count = len(scores)
-    assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (
-        count,
-        2 * count,
-        3 * count,
-    )
+    sums = (trials.train_seconds, trials.evaluation_seconds, trials.tokens)
+    assert sums == (len(scores), 2 * len(scores), 3 * len(scores))
 
 
 def test_both_rates_are_multiplied(setup: Any) -> None:

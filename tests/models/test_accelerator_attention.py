@@ -8,6 +8,7 @@ import inspect
 import sys
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -112,11 +113,8 @@ def test_flash_attention_3_is_found_on_hopper_and_not_left_active(
     replaced: list[str | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def missing(_: str) -> None:
-        if problem is not None:
-            raise problem("flash_attn_interface does not expose FA3 backward kernels")
-
     if problem is not None:
+        missing = Mock(side_effect=problem("flash_attn_interface does not expose FA3 backward"))
         monkeypatch.setattr(core.flash, "activate_flash_attention_impl", missing)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
@@ -132,10 +130,10 @@ def test_flash_attention_3_is_found_on_hopper_and_not_left_active(
 def test_dropout_is_left_to_the_kernel_that_has_it() -> None:
     layout = Layout(LENGTHS, torch.device("cpu"), (TORCH, FLASH))
     computed(layout, states(), None, None, 0.25)
-    assert (CALLS[-1]["name"], CALLS[-1]["dropout"]) == ("flash_attn", 0.25)
     computed(layout, states(), None, None, 0.0)
-    assert CALLS[-1]["name"] == "torch"
-    assert CALLS[-1]["longest"] == (9, 9)
+    assert [call["name"] for call in CALLS] == ["flash_attn", "torch"]
+    assert CALLS[0]["dropout"] == 0.25
+    assert CALLS[1]["longest"] == (9, 9)
     assert layout.paths == {"flash_attn": "", "torch": ""}
 
 
@@ -266,11 +264,8 @@ def test_kernels_keep_their_order_where_memory_does_not_suffice_for_a_trial(
     tmp_path: Any, replaced: list[str | None]
 ) -> None:
     """A run halves its micro-batch later; its trial must not end it."""
-
-    def short(*_: Any, **__: Any) -> Tensor:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
     encoder = sensitive(tmp_path)
+    short = Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory"))
     kernels = (TORCH, THIRD._replace(call=short))
     encoder.kernels = kernels
     encoder.time_kernels([encoder.vocabulary[1:20]])
@@ -281,9 +276,7 @@ def test_kernels_keep_their_order_where_memory_does_not_suffice_for_a_trial(
 def test_a_model_that_names_no_table_of_embeddings_runs_without_kernels(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(*_: Any) -> Any:
-        raise NotImplementedError("get_input_embeddings is not there")
-
+    unknown = Mock(side_effect=NotImplementedError("get_input_embeddings is not there"))
     encoder = sensitive(tmp_path)
     encoder.kernels = (TORCH,)
     monkeypatch.setattr(type(encoder.model), "get_input_embeddings", unknown)

@@ -41,36 +41,31 @@ def test_states_are_the_model_s_own_with_and_without_token_types(
     if attention == "padded":
         encoder.model.set_attn_implementation("sdpa")
         encoder.attention = "padded"
-    # Beyond the local window of 16 (ModernBERT), with single tokens and repeated lengths among
-    # them.
-    sequences = _sequences(checkpoint.config.vocab_size, (60, 3, 17, 1, 3, 40))
-    # The short ones have no types: all their tokens are of type 0.
-    types = [
-        np.repeat([0, 1], [len(s) // 3, len(s) - len(s) // 3])[: len(s) * (len(s) > 3)]
-        for s in sequences
-    ]
     reference = load_base(checkpoint, torch.float32).eval()
     several = (getattr(checkpoint.config, "type_vocab_size", 0) or 0) > 1
     assert several or name not in ("bert", "electra")
     assert not (several and name in ("modernbert", "distilbert", "eurobert"))
+    # Beyond the local window of 16 (ModernBERT), with single tokens and repeated lengths among
+    # them. The short ones have no types: all their tokens are of type 0.
+    lengths = (60, 3, 17, 1, 3, 40)
+    sequences = _sequences(checkpoint.config.vocab_size, lengths)
+    types = [np.repeat([0, 1], [n // 3, n - n // 3])[: n * (n > 3)] for n in lengths]
+
+    def theirs(sequence: np.ndarray, **inputs: torch.Tensor) -> torch.Tensor:
+        return reference(torch.from_numpy(sequence)[None], **inputs).last_hidden_state[0]
+
+    close = {"atol": 2e-5, "rtol": 1e-4}
     with torch.no_grad():
-        ours, typed = (
-            s.split([len(s) for s in sequences])
-            for s in (encoder(sequences), encoder(sequences, types))
-        )
+        ours = encoder(sequences).split(lengths)
+        typed = encoder(sequences, types).split(lengths)
         for states, other, sequence, own in zip(ours, typed, sequences, types, strict=True):
-            ids = torch.from_numpy(sequence)[None]
-            torch.testing.assert_close(
-                states, reference(input_ids=ids).last_hidden_state[0], atol=2e-5, rtol=1e-4
-            )
-            if not (several and len(own)):
+            torch.testing.assert_close(states, theirs(sequence), **close)
+            if several and len(own):
+                wanted = theirs(sequence, token_type_ids=torch.from_numpy(own)[None])
+                torch.testing.assert_close(other, wanted, **close)
+                assert (other - states).abs().max() > 1e-3
+            else:
                 torch.testing.assert_close(other, states, atol=0, rtol=0)
-                continue
-            alone = reference(
-                input_ids=ids, token_type_ids=torch.from_numpy(own)[None]
-            ).last_hidden_state[0]
-            torch.testing.assert_close(other, alone, atol=2e-5, rtol=1e-4)
-            assert (other - states).abs().max() > 1e-3
 
 
 _OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
@@ -109,9 +104,7 @@ def test_causal_attention_hides_the_text_from_the_first_token() -> None:
 
 
 def test_window_is_the_smallest_limit(tmp_path: Path) -> None:
-    bert = find_checkpoint(str(make_checkpoint("bert", tmp_path / "bert", limit=None)))
-    assert load_tokenizer(bert).model_max_length > 1_000_000
-    assert window(load_tokenizer(bert), bert.config, 512) == 200
+    """Without a limit of the tokenizer: `test_a_tokenizer_without_a_limit_leaves_the_models`."""
     roberta = find_checkpoint(str(make_checkpoint("roberta", tmp_path / "roberta", limit=150)))
     assert position_limit(roberta.config) == 198
     assert window(load_tokenizer(roberta), roberta.config, 512) == 150
@@ -122,28 +115,17 @@ def test_the_hash_is_that_of_the_named_files(tmp_path: Path) -> None:
     """Written out: weights, config and tokenizer by name; pickled weights only where there are no
     others.
     """
-    held = [
-        "config.json",
-        "model.safetensors",
-        "model.safetensors.index.json",
-        "tokenizer.json",
-        "vocab.txt",
-    ]
-    held += [
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "vocab.json",
-        "merges.txt",
-    ]
+    stems = ("config", "tokenizer", "tokenizer_config", "special_tokens_map", "added_tokens")
+    held = ["vocab.txt", "model.safetensors", "model.safetensors.index.json"]
+    held += [*(f"{stem}.json" for stem in (*stems, "vocab")), "merges.txt"]
     held += ["sentencepiece.bpe.model", "bpe.codes", "own.bpe"]
 
     def wanted(names: list[str]) -> str:
-        digests = [
-            n.encode() + b"\0" + hashlib.sha256((tmp_path / n).read_bytes()).digest()
-            for n in sorted(names)
-        ]
-        return hashlib.sha256(b"".join(digests)).hexdigest()
+        digest = hashlib.sha256()
+        for name in sorted(names):
+            content = (tmp_path / name).read_bytes()
+            digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+        return digest.hexdigest()
 
     for name in [*held, "README.md", "training_args.bin", "pytorch_model.bin", "modeling_own.py"]:
         (tmp_path / name).write_text(f"of {name}")

@@ -371,19 +371,6 @@ def test_a_first_token_that_sees_its_local_window_only_stands_for_no_text(tmp_pa
     engine._check_pooling(encoder, load_task("demo_ner").spec)
 
 
-def test_an_encoder_decoder_with_global_attention_and_sparse_bigbird(tmp_path: Path) -> None:
-    """LED is refused as any encoder-decoder; BigBird's sparse mode is never used."""
-    sizes = {"vocab_size": 500, "d_model": 32, "encoder_layers": 1, "decoder_layers": 1}
-    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "attention_window": 8}
-    published.write_model(tmp_path / "led", hf.LEDConfig(**sizes, **heads))
-    with pytest.raises(ModelError, match="encoder-decoder"):
-        load_folder(tmp_path / "led")
-    sparse = {"block_size": 2, "num_random_blocks": 1, "max_position_embeddings": 80}
-    published.write_model(tmp_path / "bigbird", hf.BigBirdConfig(**SMALL, **sparse))
-    encoder = load_on_cpu(tmp_path / "bigbird")
-    assert encoder.first_token_reads_far
-
-
 @pytest.mark.parametrize("pad", [0, 1, 3])
 def test_positions_begin_after_the_padding_id_on_both_sides(pad: int, tmp_path: Path) -> None:
     from trainer.model.families import check_windows

@@ -69,18 +69,14 @@ def test_the_band_holds_begin_times_end(count: int, longest: int) -> None:
 
 def test_pooling_takes_the_first_token_or_the_mean() -> None:
     hidden = torch.randn(6, 4)
-    units = Units(torch.tensor([0, 2, 5]), torch.tensor([2, 5, 6]), [3])
-    torch.testing.assert_close(pool(hidden, units, "first"), hidden[[0, 2, 5]])
-    mean = torch.stack([hidden[0:2].mean(0), hidden[2:5].mean(0), hidden[5]])
-    torch.testing.assert_close(pool(hidden, units, "mean"), mean)
-    for pooling, rows in (
-        ("cls", hidden[[0, 2]]),
-        ("mean", torch.stack([hidden[:2].mean(0), hidden[2:].mean(0)])),
-    ):
-        head, lengths = LinearHead(4, 3, 0.0, 0.5, pooling), [2, 4]
-        torch.testing.assert_close(
-            head(hidden, Units(units.first, units.stop, (), lengths)), head.linear(rows)
-        )
+    begins, ends = torch.tensor([0, 2, 5]), torch.tensor([2, 5, 6])
+    units = Units(begins, ends, [3], lengths=[2, 4])
+    torch.testing.assert_close(pool(hidden, units, "first"), hidden[begins])
+    means = [hidden[a:b].mean(0) for a, b in ((0, 2), (2, 5), (5, 6), (2, 6))]
+    torch.testing.assert_close(pool(hidden, units, "mean"), torch.stack(means[:3]))
+    for pooling, rows in (("cls", hidden[[0, 2]]), ("mean", torch.stack(means[::3]))):
+        head = LinearHead(4, 3, 0.0, 0.5, pooling)
+        torch.testing.assert_close(head(hidden, units), head.linear(rows))
 
 
 def test_padded_sequences_give_the_states_of_packed_ones() -> None:
@@ -109,8 +105,7 @@ def test_padded_sequences_give_the_states_of_packed_ones() -> None:
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
     assert torch.equal(after, torch.get_rng_state())
     wanted = torch.autograd.grad((theirs * weigh).sum(), [states, *layers.parameters()])
-    for found, right in zip(changes, wanted, strict=True):
-        torch.testing.assert_close(found, right, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(changes, wanted, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("variant", ["crf_biaffine", "biaffine"])
