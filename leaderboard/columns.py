@@ -60,9 +60,11 @@ def column_config(
     columns: dict[str, Any] = {}
     room_for_names = SCREEN
     for name in lines[0]:
-        heading = heading_of.get(name, name)
         texts = [str(line[name]) for line in lines if line[name] is not None]
-        letters = max(map(len, texts), default=0)
+        if not texts:  # the table leaves the column out
+            continue
+        heading = heading_of.get(name, name)
+        letters = max(map(len, texts))
         width = max(int(5.4 * letters) + 17, int(5.8 * len(heading)) + 19)
         columns[name] = st.column_config.NumberColumn(
             heading, width=width, help=about.get(name), pinned=name == "rank"

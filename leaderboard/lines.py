@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 
 from biobench.report.averages import suite_averages
 from biobench.report.evidence import LEAST_SEEDS
@@ -44,10 +45,11 @@ class ViewRows:
         scored = []
         for rows in self.lines.values():
             scored += [row for task, row in rows.items() if task in tasks and not row.partial]
-        if len(tasks) == 1:
-            return {row.line: row for row in scored}
-        infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}
-        return {row.line: row for row in suite_averages(scored, infos)[0]}
+        means: Iterable[Row] = scored
+        if len(tasks) > 1:
+            infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}
+            means, _ = suite_averages(scored, infos)
+        return {row.line: row for row in means}
 
 
 def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
@@ -55,16 +57,15 @@ def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
     lines: dict[Line, dict[str, Row]] = defaultdict(dict)
     baseline: dict[str, Row] = {}
     for row in rows:
-        if row.source not in NOT_MODELS:
+        if row.source == "baseline":
+            best = baseline.get(row.task, row)
+            baseline[row.task] = max(best, row, key=attrgetter("mean"))
+        elif row.source not in NOT_MODELS:
             lines[row.line][row.task] = row
-        elif row.source == "baseline":
-            best = baseline.get(row.task)
-            baseline[row.task] = row if best is None or row.mean > best.mean else best
     protocols = dict.fromkeys(lines, "")
     for group in results.groups:
-        if not group.departures.whole:
-            departures = group.departures.without("weights", "submission", "unlike")
-            protocols[group.line] = str(departures)
+        departures = group.departures.without("weights", "submission", "unlike")
+        protocols[group.line] = str(departures)
     return ViewRows(results, dict(lines), protocols, baseline)
 
 

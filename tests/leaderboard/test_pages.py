@@ -114,25 +114,20 @@ def test_page_one_ranks_by_the_average_of_its_switch_and_of_the_address(monkeypa
         assert "Each task counts by macro F1" in texts(shown)
 
 
-def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
-    """Page one leaves them out and counts them; the choice of protocol ranks them among
-    themselves."""
+def test_runs_of_another_protocol_are_shown_and_ranked_under_their_own_choice(monkeypatch, stores):
     whole = open_app(monkeypatch, stores["shipped"], suite="English")
-    assert not board(whole)["result"].str.contains("small").any()
-    (count,) = re.findall(r"Not shown: (\d+) lines are under the small protocol", texts(whole))
-    small = board(
-        open_app(
-            monkeypatch,
-            stores["shipped"],
-            suite="English",
-            protocol="small protocol",
-            few_en="true",
-        )
-    )
-    own = small[small["result"] == "run here, small protocol"]
-    assert len(own) == int(count)
+    small = board(whole)[board(whole)["result"] == "run here, small protocol"]
+    assert len(small) == 5, "those with more than a third of the tasks"
+    assert small["rank"].isna().all()
+    assert "Shown, not ranked: small protocol" in texts(whole)
+    assert "Best run here under the small protocol" in texts(whole)
+    searched = open_app(monkeypatch, stores["shipped"], suite="English", search="pubmed")
+    assert "not ranked" not in texts(searched), "of rows that are not shown nothing is said"
+    query = {"protocol": "small protocol", "few_en": "true"}
+    chosen = board(open_app(monkeypatch, stores["shipped"], suite="English", **query))
+    own = chosen[chosen["result"] == "run here, small protocol"]
     assert own["rank"].notna().any()
-    assert small["rank"].isna()["PubMedBERT"], "a full run is not ranked under it"
+    assert chosen["rank"].isna()["PubMedBERT"], "a full run is not ranked under it"
 
 
 def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
