@@ -43,32 +43,32 @@ class BestRun:
     guessing: bool
 
 
-def best_runs(shown: ViewRows, shared: Sequence[str]) -> tuple[BestRun, ...]:
+def best_runs(view_rows: ViewRows, shared: Sequence[str]) -> tuple[BestRun, ...]:
     """The best of the runs here under each protocol that has some.
 
     shared: the tasks to judge them on, where one of them has them all.
     """
     lines_of: dict[str, dict[Line, Mapping[str, Row]]] = defaultdict(dict)
-    for line, scored in shown.lines.items():
+    for line, scored in view_rows.lines.items():
         if line[2] in TESTABLE:
-            lines_of[shown.protocols[line]][line] = scored
+            lines_of[view_rows.protocols[line]][line] = scored
     found = []
     for protocol, lines in sorted(lines_of.items()):
         tasks = tuple(shared)
-        if not any(set(tasks) <= scored.keys() for scored in lines.values()):
-            tasks = shared_tasks(lines, shown.results.infos)
-        means = sorted(shown.means(tasks).values(), key=lambda row: -row.mean)
+        if not any(map(set(tasks).issubset, lines.values())):
+            tasks = shared_tasks(lines, view_rows.results.infos)
+        means = sorted(view_rows.means(tasks).values(), key=lambda row: -row.mean)
         runs = [row for row in means if row.line in lines]
         published: tuple[Row, ...] = ()
         if not protocol:  # that of the printed scores
             published = tuple(row for row in means if row.source == "published")
         if runs:
-            found.append(_best_run(shown, protocol, tasks, runs, published))
+            found.append(_best_run(view_rows, protocol, tasks, runs, published))
     return tuple(found)
 
 
 def _best_run(
-    shown: ViewRows,
+    view_rows: ViewRows,
     protocol: str,
     tasks: tuple[str, ...],
     runs: Sequence[Row],
@@ -76,13 +76,14 @@ def _best_run(
 ) -> BestRun:
     """The first of `runs`, means over the tasks, best first."""
     best, *rivals = runs
-    groups = {group.task: group for group in shown.results.groups if group.line == best.line}
-    above, scored = [], []
+    results = view_rows.results
+    groups = {group.task: group for group in results.groups if group.line == best.line}
+    scored, is_above = [], []
     for task in tasks:
-        row = shown.lines[best.line][task]
-        scored.append(TaskScores(shown.results.infos[task], row.metric, row.values, groups[task]))
-        if task in shown.baseline and not get_metric(row.metric).falls:
-            above.append(row.mean > shown.baseline[task].mean)
+        row = view_rows.lines[best.line][task]
+        scored.append(TaskScores(results.infos[task], row.metric, row.values, groups[task]))
+        if task in view_rows.baseline and not get_metric(row.metric).falls:
+            is_above.append(row.mean > view_rows.baseline[task].mean)
     return BestRun(
         name=best.name,
         protocol=protocol,
@@ -90,9 +91,9 @@ def _best_run(
         mean=best,
         rivals=tuple(row.name for row in rivals),
         published=published,
-        above=sum(above),
-        judged=len(above),
-        guessing=is_guessing(scored, no_skill(shown.results.baselines), Evidence()),
+        above=sum(is_above),
+        judged=len(is_above),
+        guessing=is_guessing(scored, no_skill(results.baselines), Evidence()),
     )
 
 
@@ -140,20 +141,21 @@ def best_run_facts(best: BestRun) -> Iterator[str]:
     """Where the best of the runs here stands: a sentence each for its tasks, the best published,
     the published models and the baselines.
     """
+    model = f"{best.name} ({best.protocol})" if best.protocol else best.name
     if len(best.tasks) > MOST_NAMED:
-        yield f"{best.name} has {joined(best.tasks)}."
+        yield f"{model} has {joined(best.tasks)}."
     if best.published:
         top = best.published[0]
         gap = 100 * (best.mean.mean - top.mean)
         side = "above" if gap > 0 else "below"
         beaten = sum(best.mean.mean > printed.mean for printed in best.published)
         yield (
-            f"It is {abs(gap):.1f} points {side} the best published there "
+            f"{model} is {abs(gap):.1f} points {side} the best published there "
             f"({top.name}, {100 * top.mean:.1f})."
         )
-        yield f"It is above {beaten} of {len(best.published)} published models."
+        yield f"{model} is above {beaten} of {len(best.published)} published models."
     if best.judged:
-        yield f"It is above the best baseline on {best.above} of {best.judged} tasks."
+        yield f"{model} is above the best baseline on {best.above} of {best.judged} tasks."
 
 
 def rival_sentence(pair: PairResult) -> str:

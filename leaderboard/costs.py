@@ -10,10 +10,9 @@ from typing import Any
 import streamlit as st
 
 from biobench.report import charts
-from biobench.report.names import in_sentences
 from leaderboard import page
 from leaderboard.ranking import Entry, Ranking
-from leaderboard.table import entry_key, result_of, shown_names
+from leaderboard.table import entry_key, result_of, sentence_names
 
 COSTS = {
     "parameters": "parameters",
@@ -58,8 +57,7 @@ def _cost_chart(entries: Sequence[Entry], cost: str, ink: str) -> tuple[dict[str
 
 def _cost_points(entries: Sequence[Entry], cost: str) -> list[dict[str, Any]]:
     """A dot for each entry with a mean (percent) and a known cost."""
-    names = shown_names(entries)
-    short = in_sentences(names.values())
+    short = sentence_names(entries)
     points = []
     for entry in entries:
         # what a submission costs is its author's word
@@ -72,7 +70,7 @@ def _cost_points(entries: Sequence[Entry], cost: str) -> list[dict[str, Any]]:
             continue
         points.append(
             {
-                "model": short[names[entry.name]],
+                "model": short[entry.name],
                 "cost": value,
                 "score": 100 * entry.mean.mean,
                 "result": result_of(entry),

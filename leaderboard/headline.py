@@ -8,13 +8,12 @@ from functools import partial
 import streamlit as st
 
 from biobench.comparison.result import PairResult
-from biobench.report.names import in_sentences
 from biobench.report.results import Results
 from leaderboard import page
 from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.launch import is_public
 from leaderboard.ranking import Ranking, view_of
-from leaderboard.table import shown_names
+from leaderboard.table import sentence_names
 
 SMALL = 150_000_000
 """Parameters that a small model stays below."""
@@ -22,9 +21,7 @@ SMALL = 150_000_000
 
 def show_headline(ranking: Ranking, loaded: Results) -> None:
     """Who is best, where the best of the runs here stands, and what is shown of it."""
-    in_tables = shown_names(ranking.entries)
-    called = in_sentences(in_tables.values())
-    short = {name: called[shown] for name, shown in in_tables.items()}
+    short = sentence_names(ranking.entries)
     count = len(ranking.shared)
     tasks = "1 task" if count == 1 else f"{count} tasks"
     st.subheader(f"{page.literal(ranking.title)}: {tasks}", anchor=False)
@@ -49,7 +46,7 @@ def show_headline(ranking: Ranking, loaded: Results) -> None:
 
 
 def _show_list(sentences: Sequence[str]) -> None:
-    st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
+    st.markdown("\n".join(map("- {}".format, sentences)))
 
 
 def _best_published(ranking: Ranking) -> Iterator[str]:

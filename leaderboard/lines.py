@@ -26,12 +26,14 @@ Lines = Mapping[Line, Mapping[str, Row]]
 @dataclass(frozen=True, slots=True)
 class ViewRows:
     """What a view shows. protocols: line -> under what its runs were made, in words; "" for full
-    runs on the shipped protocol and for published lines. baseline: the best one of each task.
+    runs on the shipped protocol and for published lines. marks: line of runs -> whether it was
+    reproduced, re-scored or claimed, of a submission. baseline: the best one of each task.
     """
 
     results: Results
     lines: Lines
     protocols: Mapping[Line, str]
+    marks: Mapping[Line, str]
     baseline: Mapping[str, Row]
 
     def of_protocol(self, protocol: str) -> Lines:
@@ -63,10 +65,19 @@ def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
         elif row.source not in NOT_MODELS:
             lines[row.line][row.task] = row
     protocols = dict.fromkeys(lines, "")
+    marks = {}
     for group in results.groups:
-        departures = group.departures.without("weights", "submission", "unlike")
-        protocols[group.line] = str(departures)
-    return ViewRows(results, dict(lines), protocols, baseline)
+        if group.line in lines:
+            departures = group.departures.without("weights", "submission", "unlike")
+            protocols[group.line] = str(departures)
+            marks[group.line] = group.mark
+    return ViewRows(
+        results=results,
+        lines=dict(lines),
+        protocols=protocols,
+        marks=marks,
+        baseline=baseline,
+    )
 
 
 def score(row: Row) -> str:
@@ -83,12 +94,12 @@ def shared_tasks(lines: Mapping[Line, Collection[str]], order: Iterable[str]) ->
     """The set of tasks with the most scores, tasks times the lines that have all of them; then the
     most lines. In `order`.
     """
-    task_sets = {frozenset(tasks) for tasks in lines.values()}
+    task_sets = set(map(frozenset, lines.values()))
     task_sets |= {tasks & others for tasks, others in combinations(task_sets, 2)}
 
     def shared_scores(tasks: frozenset[str]) -> tuple[int, int, list[str]]:
-        count = sum(tasks <= set(scored) for scored in lines.values())
+        count = sum(map(tasks.issubset, lines.values()))
         return count * len(tasks), count, sorted(tasks)
 
     best = max(task_sets, key=shared_scores, default=frozenset())
-    return tuple(task for task in order if task in best)
+    return tuple(sorted(best, key=list(order).index))

@@ -6,7 +6,7 @@ the one that is asked for. Runs under another protocol share no ranking.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,9 +84,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One view. columns: tasks with scores; shared: those that the ranking is over; entries: ranked
-    ones first, best first, then those that lack a shared task or are of another protocol; baseline:
-    the best one of each task.
+    """One view. shared: the tasks that the ranking is over; columns: these and then the others with
+    scores, by kind; entries: ranked ones first, best first, then those that lack a shared task or
+    are of another protocol; baseline: the best one of each task.
     """
 
     view: str
@@ -109,6 +109,11 @@ class Ranking:
         return self.view, self.average, self.shared, self.protocol
 
     @property
+    def shared_columns(self) -> tuple[TaskInfo, ...]:
+        """The tasks that the ranking is over."""
+        return self.columns[: len(self.shared)]
+
+    @property
     def ranked(self) -> list[Entry]:
         """The ranked entries, best first."""
         return [entry for entry in self.entries if entry.rank is not None]
@@ -118,14 +123,18 @@ class Ranking:
         """The ranked published models, best first."""
         return [entry for entry in self.ranked if not entry.is_run]
 
+    def scores_on(self, task: str, protocol: str) -> list[Row]:
+        """The rows of a task under a protocol."""
+        entries = [entry for entry in self.entries if entry.protocol == protocol]
+        return [entry.cells[task] for entry in entries if task in entry.cells]
+
     @property
     def baseline_mean(self) -> float | None:
         """Mean of the best baselines over the shared tasks; None where one of them has none."""
-        shared = [info for info in self.columns if info.id in self.shared]
-        if not shared or not self.baseline.keys() >= {*self.shared}:
+        if not self.shared or not self.baseline.keys() >= {*self.shared}:
             return None
-        weights = task_weights([info.corpus for info in shared])
-        return float(weights @ [self.baseline[info.id].mean for info in shared])
+        weights = task_weights([info.corpus for info in self.shared_columns])
+        return float(weights @ [self.baseline[info.id].mean for info in self.shared_columns])
 
     def of_entries(self, is_shown: Callable[[Entry], bool]) -> Ranking:
         """The same ranking with these entries alone, and without columns that no entry is left
@@ -150,11 +159,11 @@ def title_of(view: str) -> str:
 
 def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
-    rows = cells(results, "paper").rows
-    scored = {row.task for row in rows if row.source not in NOT_MODELS}
-    found = {view_of(results.infos[task]) for task in scored}
-    order = [*VIEWS, *sorted(found - VIEWS.keys())]
-    return [view for view in order if view in found]
+    scored = set()
+    for row in cells(results, "paper").rows:
+        if row.source not in NOT_MODELS:
+            scored.add(view_of(results.infos[row.task]))
+    return sorted(scored, key=lambda view: ([*VIEWS, view].index(view), view))
 
 
 def ranking(
@@ -173,13 +182,18 @@ def ranking(
     """
     infos = results.infos
     in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
-    shown = rows_of_view(results, in_view)
+    view_rows = rows_of_view(results, in_view)
     if protocol is None:
-        protocol = _common_protocol([shown.protocols[line] for line in shown.lines])
-    scored_tasks = set().union(*shown.lines.values())
+        protocol = _common_protocol(Counter(view_rows.protocols.values()))
+    scored_tasks = set().union(*view_rows.lines.values())
     shared = tuple(filter(scored_tasks.__contains__, tasks))
     if not shared:
-        shared = _shared_of_suite(results, view, shown.of_protocol(protocol))
+        shared = _shared_of_suite(results, view, view_rows.of_protocol(protocol))
+    types = [*TASK_FAMILIES, *(infos[task].type for task in scored_tasks)]
+    columns = sorted(
+        (info for task, info in infos.items() if task in scored_tasks),
+        key=lambda info: (info.id not in shared, types.index(info.type)),
+    )
     # Publications print few tasks under another average; the runs here have each, and are judged on
     # the same tasks whatever the average.
     of_runs = shared
@@ -189,20 +203,19 @@ def ranking(
         view=view,
         average=average,
         protocol=protocol,
-        columns=tuple(info for task, info in infos.items() if task in scored_tasks),
+        columns=tuple(columns),
         shared=shared,
-        entries=_entries(shown, protocol, shared),
-        baseline=shown.baseline,
-        best_runs=best_runs(shown, of_runs),
+        entries=_entries(view_rows, protocol, shared),
+        baseline=view_rows.baseline,
+        best_runs=best_runs(view_rows, of_runs),
     )
 
 
-def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
-    """The full protocol where any line has it, else the commonest."""
-    if "" in protocols_of_lines:
+def _common_protocol(lines: Counter[str]) -> str:
+    """The full protocol where any line has it, else the commonest. lines: protocol -> how many."""
+    if "" in lines:
         return ""
-    ordered = sorted(set(protocols_of_lines))
-    return max(ordered, key=protocols_of_lines.count, default="")
+    return max(sorted(lines), key=lines.__getitem__, default="")
 
 
 def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str, ...]:
@@ -214,23 +227,22 @@ def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str,
     return shared_tasks(eligible, results.infos)
 
 
-def _entries(shown: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
+def _entries(view_rows: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
-    mean_of = shown.means(shared)
+    mean_of = view_rows.means(shared)
     ranked = sorted(
-        filter(mean_of.__contains__, shown.of_protocol(protocol)),
+        filter(mean_of.__contains__, view_rows.of_protocol(protocol)),
         key=lambda line: -mean_of[line].mean,
     )
     rank_of = {line: rank for rank, line in enumerate(ranked, 1)}
     unranked = sorted(
-        shown.lines.keys() - rank_of.keys(),
-        key=lambda line: (shown.protocols[line], -len(shown.lines[line]), line),
+        view_rows.lines.keys() - rank_of.keys(),
+        key=lambda line: (view_rows.protocols[line], -len(view_rows.lines[line]), line),
     )
     kinds: dict[Line, dict[str, Row]] = defaultdict(dict)
-    for kind, tasks in _tasks_by_kind(shown, shared).items():
-        for line, row in shown.means(tasks).items():
+    for kind, tasks in _tasks_by_kind(view_rows, shared).items():
+        for line, row in view_rows.means(tasks).items():
             kinds[line][kind] = row
-    marks = {group.line: group.mark for group in shown.results.groups}
     entries = []
     for line in (*ranked, *unranked):
         model, variant, source = line
@@ -239,22 +251,22 @@ def _entries(shown: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Ent
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=shown.protocols[line],
-                cells=shown.lines[line],
+                protocol=view_rows.protocols[line],
+                cells=view_rows.lines[line],
                 mean=mean_of.get(line),
                 rank=rank_of.get(line),
                 kinds=kinds[line],
-                mark=marks.get(line, ""),
+                mark=view_rows.marks.get(line, ""),
             )
         )
     return tuple(entries)
 
 
-def _tasks_by_kind(shown: ViewRows, shared: Sequence[str]) -> dict[str, list[str]]:
+def _tasks_by_kind(view_rows: ViewRows, shared: Sequence[str]) -> dict[str, list[str]]:
     """Kind of task -> its shared tasks; empty where all are of one kind."""
     tasks_of: dict[str, list[str]] = defaultdict(list)
     for task in shared:
-        tasks_of[TASK_FAMILIES.get(shown.results.infos[task].type, "")].append(task)
+        tasks_of[TASK_FAMILIES.get(view_rows.results.infos[task].type, "")].append(task)
     tasks_of.pop("", None)
     return tasks_of if len(tasks_of) > 1 else {}
 

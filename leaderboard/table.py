@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
+import pandas as pd
 import streamlit as st
 
 from biobench.report.entrants import line_name
-from biobench.report.names import without_revisions
+from biobench.report.names import in_sentences, without_revisions
 from biobench.report.row import Row
-from biobench.report.tasks import TASK_FAMILIES, TaskInfo
+from biobench.report.tasks import TASK_FAMILIES
 from leaderboard import page
 from leaderboard.columns import LAST, Cells, column_config
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
@@ -45,6 +46,13 @@ def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
     return names
 
 
+def sentence_names(entries: Sequence[Entry]) -> dict[str, str]:
+    """Name -> what it is called in a sentence."""
+    names = shown_names(entries)
+    called = in_sentences(names.values())
+    return {name: called[shown_name] for name, shown_name in names.items()}
+
+
 def entry_key(entry: Entry) -> str:
     """Its name in a link."""
     return page.key_of(entry.line)
@@ -63,16 +71,16 @@ def result_of(entry: Entry) -> str:
 def fold_sparse(ranking: Ranking) -> Ranking:
     """The ranking with the runs that have few of its tasks behind one line that opens."""
     few_tasks = len(ranking.shared) // FEW
-    tasks_of = {}
+    tasks_of, names = {}, set()
     for entry in ranking.entries:
         if entry.is_run and entry.rank is None and len(entry.cells) <= few_tasks:
             tasks_of[entry.line] = len(entry.cells)
+            names.add(entry.name)
     if not tasks_of:
         return ranking
-    count = len({(model, variant) for model, variant, _ in tasks_of})
-    models = "1 model" if count == 1 else f"{count} models"
+    models = "1 more model" if len(names) == 1 else f"{len(names)} more models"
     tasks = f"{_span(tasks_of.values())} of {len(ranking.shared)} tasks"
-    label = f"{page.literal(ranking.title)}: {models} with {tasks}"
+    label = f"{page.literal(ranking.title)}: show {models} run here, with {tasks}"
     key = f"few_{ranking.view.replace(' ', '_')}"
     if st.toggle(label, key=key, bind="query-params"):
         return ranking
@@ -169,11 +177,10 @@ def show_ranking(
             st.info("Nothing matches these filters.")
             return
         rows = rows_of(ranking, sort)
-        tasks = _ordered_tasks(ranking)
-        lines = _table_lines(ranking, rows, tasks, possible)
+        table = _table(ranking, rows, possible)
         picked = page.show_table(
-            lines,
-            config=column_config(lines, tasks, ranking.average),
+            table,
+            config=column_config(table, ranking.columns, ranking.average),
             shades=[SHADES.get(entry.source, HERE) for entry in rows],
             height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
             row_height=ROW,
@@ -187,35 +194,21 @@ def show_ranking(
         _offer_comparison(ranking.view, [rows[position] for position in positions])
 
 
-def _ordered_tasks(ranking: Ranking) -> list[TaskInfo]:
-    """Shared tasks first, each half by kind."""
-    types = [*TASK_FAMILIES, *(info.type for info in ranking.columns)]
-    return sorted(
-        ranking.columns,
-        key=lambda info: (info.id not in ranking.shared, types.index(info.type)),
-    )
-
-
 def _kind_columns(ranking: Ranking) -> list[str]:
     """The kinds of task whose mean says more than other columns do.
 
     The mean of a kind with one task is that task's column; where every kind has one task, the
     means are the tasks themselves.
     """
-    types = [info.type for info in ranking.columns if info.id in ranking.shared]
-    times = Counter(map(TASK_FAMILIES.get, types))
+    times = Counter(TASK_FAMILIES.get(info.type) for info in ranking.shared_columns)
     with_mean = set().union(*(entry.kinds for entry in ranking.entries))
     kinds = dict.fromkeys(TASK_FAMILIES.values())
     return [kind for kind in kinds if kind in with_mean and times[kind] > 1]
 
 
-def _table_lines(
-    ranking: Ranking, rows: Sequence[Entry], tasks: Sequence[TaskInfo], possible: Mapping[str, str]
-) -> list[Cells]:
-    """The cells of the rows, in the order of the columns."""
+def _table(ranking: Ranking, rows: Sequence[Entry], possible: Mapping[str, str]) -> pd.DataFrame:
+    """The cells of the rows; columns without any are left out."""
     names = shown_names(rows)
-    columns = ["rank", "model", "mean", "possible", *_kind_columns(ranking)]
-    columns += [*(info.id for info in tasks), *LAST]
     lines = []
     for entry in rows:
         cells = _cells(entry)
@@ -223,8 +216,11 @@ def _table_lines(
         if entry.name in possible:
             span = possible[entry.name]
             cells["possible"] = page.ShownNumber(int(span.partition("–")[0]), span)
-        lines.append({column: cells.get(column) for column in columns})
-    return lines
+        lines.append(cells)
+    columns = ["rank", "model", "mean", "possible", *_kind_columns(ranking)]
+    columns += [*(info.id for info in ranking.columns), *LAST]
+    # of another type, the texts of numbers would be lost
+    return pd.DataFrame(lines, columns=columns, dtype=object).dropna(axis="columns", how="all")
 
 
 def _offer_comparison(view: str, picked: Sequence[Entry]) -> None:

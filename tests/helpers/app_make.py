@@ -42,9 +42,13 @@ def board(app, place=0):
 
 def board_texts(app, place=0):
     """As `board`, its cells as they are shown."""
-    shown = [f.proto for f in app.dataframe if "rank" in f.value.columns][place]
-    frame = convert_arrow_bytes_to_pandas_df(shown.arrow_data.styler.display_values)
+    frame = cell_texts([f for f in app.dataframe if "rank" in f.value.columns][place])
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
+
+
+def cell_texts(table):
+    """The cells of a table as they are shown."""
+    return convert_arrow_bytes_to_pandas_df(table.proto.arrow_data.styler.display_values)
 
 
 def unquoted(text):

@@ -144,10 +144,10 @@ def test_headline_on_the_shipped_store(browser, address):
         assert "Best published: ModernCamemBERT-bio-large CLM detour (25B), 61.1" in said
         assert "Best published: ModernBERT-bio-large CLM detour (50B), 78.7" in said
         assert "Best run here: all-MiniLM-L6-v2, 57.8 ±1.3 on quaero_medline." in said
-        assert "It is 7.4 points below the best published there" in said
+        assert "all-MiniLM-L6-v2 is 7.4 points below the best published there" in said
         assert "Best run here: all-MiniLM-L6-v2, 74.9 ±1.7 on gad and ncbi_disease." in said
-        assert "It is 5.8 points below the best published there" in said
-        assert "It is above the best baseline on 2 of 2 tasks." in said
+        assert "all-MiniLM-L6-v2 is 5.8 points below the best published there" in said
+        assert "all-MiniLM-L6-v2 is above the best baseline on 2 of 2 tasks." in said
         assert above(page, "Best under 150 M parameters")
         assert above(page, "above 0 of 9 published models")
         head, *lines = rows(page, 1)
@@ -262,6 +262,32 @@ def test_the_keyboard_reaches_every_control_in_order_with_a_visible_focus(browse
         assert "\n".join(wrong) == ""
         assert page.evaluate("window.stops.size") > 20
         assert page.evaluate(NEVER_REACHED) == []
+
+
+def test_enter_on_the_name_of_a_model_opens_its_page(browser, address):
+    with opened(browser, f"{address('published')}/?suite=English") as page:
+        page.locator("[class*=st-key-bb_table] canvas").first.focus()
+        for key in ("ArrowDown", "ArrowRight"):
+            page.keyboard.press(key)
+        page.locator("td[aria-selected=true]", has_text="models?model=").wait_for(state="attached")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/models?model=ModernBERT-bio-base*")
+        page.get_by_role("heading", name="ModernBERT-bio-base").first.wait_for()
+
+
+def test_the_menu_of_a_phone_has_a_name_and_closes_after_a_choice(browser, address):
+    with opened(browser, address("published"), 390) as page:
+        page.get_by_role("button", name="Menu", exact=True).click()
+        page.get_by_test_id("stSidebarNavLink").filter(has_text="Models").click()
+        page.wait_for_url("**/models")
+        page.get_by_test_id("stSidebarNavLink").first.wait_for(state="hidden")
+        assert page.get_by_role("button", name="Menu", exact=True).is_visible()
+
+
+def test_a_link_by_a_name_without_its_source_stays_one(browser, address):
+    with opened(browser, f"{address('published')}/models?model=PubMedBERT") as page:
+        page.get_by_role("heading", name="PubMedBERT").wait_for()
+        page.wait_for_url("**/models?model=PubMedBERT+%C2%B7+published")
 
 
 def test_needle_at_chance_has_no_leader(browser, address):

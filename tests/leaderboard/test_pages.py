@@ -8,6 +8,7 @@ import re
 import shutil
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -25,12 +26,14 @@ from leaderboard.board import _choose_views
 from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.needle import read_grids
 from leaderboard.submit import checked
-from tests.helpers.app_make import PATHS, board, board_texts, bodies, open_app, texts
+from tests.helpers.app_make import PATHS, board, board_texts, bodies, cell_texts, open_app, texts
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_needle, save_pretraining
 from tests.leaderboard.conftest import HOSTILE
 from tests.report.test_curve import FIRST, SECOND, TASK, save_curve
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +82,7 @@ def test_runs_with_few_tasks_stand_behind_one_line(monkeypatch, runs):
     app = open_app(monkeypatch, runs, suite="English")
     assert HOSTILE not in board(app).index
     (few,) = (toggle for toggle in app.toggle if toggle.key == "few_en")
-    assert few.label.replace("\\", "") == "English: 2 models with 1 of 11 tasks"
+    assert few.label.replace("\\", "") == "English: show 2 more models run here, with 1 of 11 tasks"
     few.set_value(True).run()
     assert HOSTILE in board(app).index
     assert "org/high" in board(app).index, "four of eleven tasks are more than a third"
@@ -147,9 +150,11 @@ def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch
     mean = gad["score"]
     assert gad["behind the best"] == pytest.approx(100 * best - mean, abs=0.06)
     assert gad["best baseline"] == 30.0
-    assert "no runs, so no seeds" in texts(
-        open_app(monkeypatch, runs, "models", model="PubMedBERT · published")
-    )
+    for name in ("PubMedBERT · published", "PubMedBERT"):
+        published = open_app(monkeypatch, runs, "models", model=name)
+        assert published.title[0].value == "PubMedBERT", "also where it names one row"
+        assert "no runs, so no seeds" in texts(published)
+        assert not published.warning
 
 
 def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
@@ -160,6 +165,9 @@ def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
     (guessed,) = (f.value for f in app.dataframe if "remark" in f.value.columns)
     assert guessed["remark"].tolist() == ["not above guessing"]
     assert "behind the best" not in guessed.columns
+    tasks = open_app(monkeypatch, stores["shipped"], "tasks").selectbox(key="task")
+    assert tasks.value == "anatem" == tasks.options[0], "models learn it"
+    assert tasks.options.index("pubmedqa") > tasks.options.index("gad")
 
 
 def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
@@ -239,6 +247,14 @@ def test_the_needle_map_is_the_grid(runs):
     assert "<b>name" not in shown
 
 
+def test_a_length_beyond_the_window_is_said_to_be_not_read(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "needle", task="needle_fr")
+    (table,) = (f for f in app.dataframe if "reads up to" in f.value.columns)
+    shown = cell_texts(table)
+    assert shown[["2,048", "4,096"]].to_numpy().tolist() == [["not read", "not read"]]
+    assert not shown[["512", "1,024"]].isin(["not read"]).any(axis=None)
+
+
 def test_pretraining_shows_ledgers_and_published_experiments(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "pretraining")
     assert app.multiselect(key="runs").value == ["detour", "twin"]
@@ -294,11 +310,21 @@ def test_names_are_neither_markup_nor_links(name):
 
 
 def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
+    """In the folder that the page and docs/sharing.md name, or the one that `submit` makes."""
     honest_run(tmp_path / "results")
-    pack = submit("org/tiny", tmp_path / "results", tmp_path / "work" / "submissions" / "tiny")
-    monkeypatch.chdir(tmp_path / "work")
     app = open_app(monkeypatch, tmp_path / "results", "submit")
     assert app.button(key="check").disabled
+    named = re.findall(r"(\S+)/my-encoder(?: --against|$)", app.code[0].value, re.MULTILINE)
+    assert named == ["submitted", "submitted"]
+    assert "--out submitted/my-encoder" in (DOCS / "sharing.md").read_text(encoding="utf-8")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    pack = submit("org/tiny", tmp_path / "results", tmp_path / "work" / named[0] / "tiny")
+    submit("org/tiny", tmp_path / "results")
+    app.run()
+    offered = app.selectbox(key="pack_here").options
+    assert offered[:2] == ["–", "submitted/tiny"]
+    assert offered[2].startswith("submissions/org-tiny")
     app.selectbox(key="pack_here").select_index(1).run()
     app.button(key="check").click().run()
     assert "waits for a maintainer" in app.warning[0].value, "nobody else has runs on it here"

@@ -78,7 +78,9 @@ def test_protocols_never_share_a_ranking(tmp_path):
     tuned = ranking(load(tmp_path), "en", ["gad"], "tuned")
     assert [e.model for e in tuned.entries if e.rank] == ["lucky"]
     said = [(b.protocol, b.name, len(b.published)) for b in one.best_runs]
-    assert said == [("", "full", 9), ("tuned", "lucky", 0)], "printed scores are of full runs"
+    assert said == [("", "full", 9), ("tuned", "lucky [tuned]", 0)], (
+        "printed scores are of full runs"
+    )
 
 
 def test_a_ready_made_row_is_ranked_under_its_own_protocol(tmp_path):
@@ -96,10 +98,10 @@ def test_the_sentence_counts_published_models_and_baselines(tmp_path):
     run = best(tmp_path)
     assert best_run_sentence(run) == "Best run here: tiny, 77.0 ±0.2 on gad."
     assert list(best_run_facts(run)) == [
-        "It is 2.7 points below the best published there "
+        "tiny is 2.7 points below the best published there "
         "(ModernBERT-bio-large CLM detour (50B), 79.7).",
-        "It is above 3 of 9 published models.",
-        "It is above the best baseline on 1 of 1 tasks.",
+        "tiny is above 3 of 9 published models.",
+        "tiny is above the best baseline on 1 of 1 tasks.",
     ]
 
 
