@@ -171,14 +171,15 @@ def _answer(
         return page.made_once(partial(compared, {}), *asked, "without ledgers")
 
 
-def _show_pair(name_a: str, name_b: str, outcomes: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _show_pair(name_a: str, name_b: str, outcomes: str, rows: list[dict[str, Any]]) -> None:
     st.header(f"{page.literal(name_a)} minus {page.literal(name_b)}", anchor=False)
     st.caption(f"A is the first. {outcomes}")
-    ends = dict.fromkeys(f"{row['task']} {row['difference']}" for row in (rows[0], rows[-1]))
-    words = ", ".join(ends)
+    ends = []
+    for row in rows[:1] + rows[1:][-1:]:
+        ends.append(f"{row['task']} {row['difference']}")
     page.draw(
         charts.differences(rows, "task", page.ink()),
-        f"Difference on each task with its interval; the ends: {words}",
+        f"Difference on each task with its interval; the ends: {', '.join(ends)}",
     )
     st.caption(
         "Differences in points. Line, low and high: 95% interval over seeds and test sets, or over "

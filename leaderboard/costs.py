@@ -63,9 +63,7 @@ def _cost_points(entries: Sequence[Entry], cost: str) -> list[dict[str, Any]]:
         # what a submission costs is its author's word
         if entry.mean is None or entry.source == "submitted":
             continue
-        value = entry.parameters
-        if cost != "parameters":
-            value = getattr(entry.mean, COSTS[cost])
+        value = getattr(entry.mean, COSTS[cost])
         if value is None:
             continue
         points.append(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from operator import attrgetter
 
+import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
@@ -126,24 +127,17 @@ def _dot(row: Row) -> dict[str, object]:
 def _show_tasks(ranking: Ranking, entry: Entry) -> None:
     """The scores by task in a table, and as cards for a narrow screen."""
     rows = [_task_row(ranking, entry, task) for task in entry.cells]
+    table = pd.DataFrame(rows, dtype=object)
     name = ranking.view.replace(" ", "_")
     title = f"Scores by task: {ranking.title}"
     with st.container(key=f"bb_table_{name}"):
         page.show_table(
-            rows,
+            table,
             config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
             alt=title,
         )
-    cards = []
-    for task, row in zip(entry.cells, rows, strict=True):
-        about = []
-        for column, cell in row.items():
-            if cell is not None and column not in ("task", "score"):
-                about.append(f"{column}: {page.cell_text(cell)}")
-        link = page.link_to("tasks", "task", task, "").rstrip("#")
-        cards.append(page.card(task, row["score"], about, link=link))
     with st.container(key=f"bb_cards_{name}"):
-        page.show_cards(cards, title)
+        page.show_cards(table, title, link="task", number="score")
 
 
 def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:

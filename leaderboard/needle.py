@@ -13,7 +13,6 @@ import streamlit as st
 from biobench.errors import BioBenchError
 from biobench.report import charts
 from biobench.report.details.needle import NeedleGrid, grid_of, map_html
-from biobench.report.entrants import line_name
 from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
 from biobench.report.tasks import NEEDLE
@@ -21,7 +20,6 @@ from leaderboard import page
 from leaderboard.launch import is_public
 from leaderboard.page import (
     ShownNumber,
-    apart,
     choose,
     choose_several,
     draw,
@@ -75,13 +73,9 @@ def needle_groups(groups: Iterable[RunGroup]) -> list[RunGroup]:
 
 
 def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
-    """A name each: model and variant, and the source where another grid has the same."""
-    names, sources = [], []
-    for grid in grids:
-        names.append(line_name(grid.model, grid.variant))
-        sources.append(grid.source)
-    short = without_revisions(names)
-    return apart([short[name] for name in names], sources)
+    """A name each, as in the choice of models, without revisions that tell none apart."""
+    keys = [key_of((grid.model, grid.variant, grid.source)) for grid in grids]
+    return list(without_revisions(keys).values())
 
 
 def _reach(names: Mapping[str, NeedleGrid]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pandas as pd
 import streamlit as st
@@ -267,13 +267,15 @@ def _warn_of_others(key: str, options: Set[str]) -> None:
 
 
 def _take_namesake(key: str, options: Sequence[str]) -> None:
-    """Choose the only option of the name, without its source, that a link asks for."""
+    """Follow a link that names an option without its source, where it names one, to that option."""
     asked = st.query_params.get(key)
     if key in st.session_state or asked in options:
         return
     namesakes = [option for option in options if option.partition(OF_SOURCE)[0] == asked]
     if len(namesakes) == 1:
-        st.query_params[key] = st.session_state[key] = namesakes[0]
+        st.query_params[key] = namesakes[0]
+        # a choice is read from the address at the beginning of a run
+        st.rerun()
 
 
 def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: Any) -> AverageName:
@@ -397,19 +399,26 @@ def cell_text(cell: object) -> str:
     return str(cell)
 
 
-def card(name: str, number: object, about: Iterable[object], *, link: str, kind: str = "") -> str:
-    """A row for a narrow screen: a name, its score and, below them, what else is known. All texts
-    are escaped. kind: a class of the style sheet.
+def show_cards(
+    table: pd.DataFrame, title: str, *, link: str, number: str, kinds: Sequence[str] = ()
+) -> None:
+    """The rows of a table for a narrow screen: a link and a number, and below them what else is
+    known. All texts are escaped.
+
+    title: for whoever does not see them. link, number: the columns that hold them.
+    kinds: of each row a class of the style sheet.
     """
-    small = words(" · ".join(map(str, about)), for_html)
-    return (
-        f'<li class="{kind}"><div><a href="{for_html(link)}" target="_self">{for_html(name)}</a>'
-        f"<b>{for_html(str(number))}</b></div><small>{small}</small></li>"
-    )
-
-
-def show_cards(cards: Iterable[str], title: str) -> None:
-    """Rows for a narrow screen, each a list item of HTML. title: for whoever does not see them."""
+    cards = []
+    for kind, (_, row) in zip(kinds or [""] * len(table), table.iterrows(), strict=True):
+        address, _, name = row[link].partition("#")
+        known = row.dropna().map(cell_text)
+        about = known.drop([link, number], errors="ignore")
+        small = " · ".join(f"{column} {cell}" for column, cell in about.items())
+        cards.append(
+            f'<li class="{kind}"><div><a href="{for_html(address)}" target="_self">'
+            f"{for_html(unquote(name))}</a><b>{for_html(known.get(number, '–'))}</b></div>"
+            f"<small>{words(small, for_html)}</small></li>"
+        )
     st.html(f'<ol class="bb-cards" aria-label="{for_html(title)}">{"".join(cards)}</ol>')
 
 

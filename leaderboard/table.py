@@ -257,30 +257,15 @@ def show_cards(ranking: Ranking, sort: str) -> None:
     """The same rows for a narrow screen, the first twenty at first."""
     st.markdown(f"**{page.literal(ranking.title)}** {_caption(ranking)}")
     rows, key = rows_of(ranking, sort), f"cards_{ranking.view}"
-    names = shown_names(rows)
     count = int(st.session_state.get(key, FIRST_CARDS))
-    cards = [_card(ranking, entry, names[entry.name]) for entry in rows[:count]]
-    page.show_cards(cards, ranking.title)
+    page.show_cards(
+        _table(ranking, rows[:count], {}),
+        ranking.title,
+        link="model",
+        number="mean",
+        kinds=[CARDS.get(entry.source, "bb-here") for entry in rows[:count]],
+    )
     label = f"{count} of {len(rows)}, show more"
     if count < len(rows) and st.button(label, key=f"more_{ranking.view}"):
         st.session_state[key] = count + FIRST_CARDS
         st.rerun()
-
-
-def _card(ranking: Ranking, entry: Entry, name: str) -> str:
-    cells = _cells(entry)
-    about = [cells["result"]]
-    if "size" in cells:
-        about.append(cells["size"])
-    for info in ranking.columns:
-        if info.id in cells:
-            about.append(f"{info.id} {cells[info.id]}")
-    if entry.rank is not None:
-        name = f"{entry.rank}. {name}"
-    return page.card(
-        name,
-        cells.get("mean", "–"),
-        about,
-        link=_link(ranking, entry, "").rstrip("#"),
-        kind=CARDS.get(entry.source, "bb-here"),
-    )

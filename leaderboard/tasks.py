@@ -162,8 +162,6 @@ def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None
             "model": page.link_to("models", "model", entry_key(entry), names[entry.name]),
             "seeds": row.n_seeds or None,
             "result": result_of(entry),
-            "seen": None,
-            "unseen": None,
         }
         for slice_name, slice_row in slices.get(entry.line, {}).items():
             line[slice_name] = 100 * slice_row.mean
@@ -187,10 +185,11 @@ def _card(info: TaskInfo) -> None:
     about |= {"access": spec.access, "licence": spec.licence, "citation": spec.citation}
     page.facts(_literal_facts(about) | {"homepage": page.link(spec.homepage)})
     page.show_notes("Known issues and choices", list(spec.notes))
-    page.show_notes(
-        "Deviations from the compared protocol",
-        [f"{d.aspect}. Here: {d.here} There: {d.compared}" for d in spec.deviations],
-    )
+    deviations = []
+    for deviation in spec.deviations:
+        there = f"There: {deviation.compared}"
+        deviations.append(f"{deviation.aspect}. Here: {deviation.here} {there}")
+    page.show_notes("Deviations from the compared protocol", deviations)
     if spec.counts:
         with st.expander("Counts"):
             st.dataframe(pd.DataFrame(spec.counts))

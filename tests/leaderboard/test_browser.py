@@ -13,6 +13,7 @@ import pytest
 from tests.helpers.app_make import PATHS, open_app
 from tests.helpers.server_make import drawn, settle
 
+SIDEBAR = "document.querySelector('[data-testid=stSidebar]')"
 WAIT = 90_000
 """Milliseconds."""
 TICKS = 33
@@ -280,7 +281,7 @@ def test_the_menu_of_a_phone_has_a_name_and_closes_after_a_choice(browser, addre
         page.get_by_role("button", name="Menu", exact=True).click()
         page.get_by_test_id("stSidebarNavLink").filter(has_text="Models").click()
         page.wait_for_url("**/models")
-        page.get_by_test_id("stSidebarNavLink").first.wait_for(state="hidden")
+        page.wait_for_function(f"{SIDEBAR}.getBoundingClientRect().right <= 0")
         assert page.get_by_role("button", name="Menu", exact=True).is_visible()
 
 
