@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import streamlit as st
 
@@ -212,7 +213,8 @@ def _choose_protocol(
 
 def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
     """What holds for all tables, once."""
-    has_published = any(not entry.is_run for ranking in rankings for entry in ranking.entries)
+    entries = chain.from_iterable(ranking.entries for ranking in rankings)
+    has_published = any(entry.source == "published" for entry in entries)
     averaging = "Each task counts by the average that its spec names."
     if average == "macro":
         averaging = "Each task counts by macro F1; a published score only where it is one."
@@ -249,8 +251,11 @@ def _download(format: str, choices: Choices, loaded: Results) -> str:
 
 def _last_day(loaded: Results) -> str:
     """When the last run started, as a sentence goes on; empty without runs."""
-    days = [brief.started[:10] for group in loaded.groups for brief in group.briefs]
-    return f" · last run {max(days)}" if days else ""
+    days = [""]
+    for group in loaded.groups:
+        days.append(max(brief.started[:10] for brief in group.briefs))
+    last_day = max(days)
+    return f" · last run {last_day}" if last_day else ""
 
 
 def _foot(loaded: Results, choices: Choices) -> None:

@@ -71,11 +71,12 @@ def column_config(
             room_for_names -= width
     columns["result"] = st.column_config.TextColumn(width="medium")
     # where a screen of 1,280 holds no more, long names of models are cut, never a heading
-    longest = table["model"].str.partition("#")[2].map(unquote).map(len).max()
+    names = table["model"].str.partition("#")[2].map(unquote)
+    longest = int(names.map(len).max())
     columns["model"] = st.column_config.LinkColumn(
         display_text=page.LINK,
         pinned=True,
-        width=min(6 * int(longest) + 17, max(room_for_names, 170), 290),
+        width=min(6 * longest + 17, max(room_for_names, 170), 290),
         alignment="left",
     )
     return columns

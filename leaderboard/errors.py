@@ -178,7 +178,11 @@ def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str
     if not shared:
         st.info("These two runs share no test documents.")
         return
-    counts = tally((span.label, side) for pair in shared for span, side in pair.sides.items())
+    sides_of_labels = []
+    for pair in shared:
+        for span, judged_side in pair.sides.items():
+            sides_of_labels.append((span.label, judged_side))
+    counts = tally(sides_of_labels)
     st.text(f"A: {plain(names[0])} ({mistakes.seed})\nB: {plain(names[1])} ({rival_mistakes.seed})")
     show_table(_count_rows("label", counts, dict(zip(SIDES, SIDES, strict=True))))
     st.caption(

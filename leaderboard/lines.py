@@ -46,7 +46,9 @@ class ViewRows:
         """
         scored = []
         for rows in self.lines.values():
-            scored += [row for task, row in rows.items() if task in tasks and not row.partial]
+            for task, row in rows.items():
+                if task in tasks and not row.partial:
+                    scored.append(row)
         means: Iterable[Row] = scored
         if len(tasks) > 1:
             infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}

@@ -221,5 +221,8 @@ def _ledger(groups: Sequence[RunGroup]) -> None:
             # the other parts of the page do without it
             st.warning(page.text(error.what))
             return
-        page.facts({plain(row.name): page.literal(plain(row.first)) for row in rows})
+        about = {}
+        for row in rows:
+            about[plain(row.name)] = page.literal(plain(row.first))
+        page.facts(about)
         st.caption("From the training ledger of the run that exported exactly these weights.")

@@ -161,7 +161,9 @@ def link(address: str) -> str:
 
 def with_short_names(sentence: str, short: Mapping[str, str]) -> str:
     """A sentence as Markdown, its models by their short names, in bold."""
-    written = {literal(name): f"**{literal(called)}**" for name, called in short.items()}
+    written = {}
+    for name, called in short.items():
+        written[literal(name)] = f"**{literal(called)}**"
     # the longest first: a name may be the beginning of another
     pattern = "|".join(map(re.escape, sorted(written, key=len, reverse=True)))
     return re.sub(pattern, lambda match: written[match.group()], text(sentence))

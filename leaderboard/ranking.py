@@ -125,8 +125,11 @@ class Ranking:
 
     def scores_on(self, task: str, protocol: str) -> list[Row]:
         """The rows of a task under a protocol."""
-        entries = [entry for entry in self.entries if entry.protocol == protocol]
-        return [entry.cells[task] for entry in entries if task in entry.cells]
+        rows = []
+        for entry in self.entries:
+            if entry.protocol == protocol and task in entry.cells:
+                rows.append(entry.cells[task])
+        return rows
 
     @property
     def baseline_mean(self) -> float | None:

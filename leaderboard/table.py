@@ -250,7 +250,7 @@ def _caption(ranking: Ranking) -> str:
 
 
 def _protocol_words(protocol: str) -> str:
-    return PROTOCOLS.get(protocol) or page.literal(protocol)
+    return PROTOCOLS.get(protocol, page.literal(protocol))
 
 
 def show_cards(ranking: Ranking, sort: str) -> None:
