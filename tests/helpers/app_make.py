@@ -34,15 +34,20 @@ def bodies(app):
     return [e.proto.body for e in app.get("html") if not e.proto.body.startswith("<style>")]
 
 
+def table_with(app, column, place=0):
+    """A table that has the column."""
+    return [table for table in app.dataframe if column in table.value.columns][place]
+
+
 def board(app, place=0):
     """A table of page one, indexed by the names that are read."""
-    frame = [f.value for f in app.dataframe if "rank" in f.value.columns][place]
+    frame = table_with(app, "rank", place).value
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
 
 
 def board_texts(app, place=0):
     """As `board`, its cells as they are shown."""
-    frame = cell_texts([f for f in app.dataframe if "rank" in f.value.columns][place])
+    frame = cell_texts(table_with(app, "rank", place))
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
 
 

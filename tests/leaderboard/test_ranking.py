@@ -112,14 +112,10 @@ def test_a_run_at_chance_is_not_above_guessing(tmp_path):
     assert "not above guessing" in best_run_sentence(best(tmp_path))
 
 
-def test_without_runs_the_two_best_published_are_the_first_pair(tmp_path):
-    assert views(load(tmp_path)) == ["fr", "en"]
+def test_a_full_run_goes_before_a_pair_of_another_protocol_and_of_published_models(tmp_path):
     names, tasks = first_pair(load(tmp_path))
     assert names[0] == "ModernCamemBERT-bio-large CLM detour (25B)"
     assert len(tasks) == 8
-
-
-def test_a_full_run_goes_before_a_pair_of_another_protocol(tmp_path):
     save_run(tmp_path, "tiny", "gad", 42, 0.5)
     wanted = ("tiny", "ModernBERT-bio-large CLM detour (50B)"), ("gad",)
     assert first_pair(load(tmp_path)) == wanted
