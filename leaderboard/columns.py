@@ -29,7 +29,7 @@ HELP = {
 }
 
 Cells = dict[str, object]
-"""Column -> text or `page.ShownNumber`; None where nothing is known."""
+"""Column -> text or `ShownNumber`; None where nothing is known."""
 
 
 def headings(tasks: Sequence[str]) -> dict[str, str]:

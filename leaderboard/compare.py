@@ -21,6 +21,7 @@ from biobench.report.results import Results
 from biobench.report.row import AverageName
 from biobench.schema.kind import get_metric
 from leaderboard import page
+from leaderboard.numbers import ShownNumber
 from leaderboard.ranking import first_pair
 
 MOST = 5
@@ -121,7 +122,7 @@ def _row(line: TaskLine) -> dict[str, Any]:
         "average": get_metric(line.metric).words,
         "A": 100 * line.first,
         "B": 100 * line.second,
-        "difference": page.ShownNumber(difference, f"{difference:+.1f}"),
+        "difference": ShownNumber(difference, f"{difference:+.1f}"),
         "low": None,
         "high": None,
     }

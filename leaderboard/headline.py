@@ -12,6 +12,7 @@ from biobench.report.results import Results
 from leaderboard import page
 from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.launch import is_public
+from leaderboard.numbers import millions
 from leaderboard.ranking import Ranking, view_of
 from leaderboard.table import sentence_names
 
@@ -61,7 +62,7 @@ def _best_published(ranking: Ranking) -> Iterator[str]:
         if size is None or size >= SMALL or entry.mean is None:
             continue
         if entry.rank != 1:
-            score = f"{100 * entry.mean.mean:.1f} ({page.millions(size)})"
+            score = f"{100 * entry.mean.mean:.1f} ({millions(size)})"
             yield f"Best under 150 M parameters: {entry.name}, {score}."
         return
 

@@ -25,6 +25,7 @@ from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.lines import score
 from leaderboard.needle import needle_groups, read_grids, show_maps
+from leaderboard.numbers import ShownNumber, score_cell
 from leaderboard.ranking import Entry, Ranking, views
 from leaderboard.table import entry_key, result_of, shown_names
 
@@ -147,7 +148,7 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     cells: dict[str, object] = {
         "task": page.link_to("tasks", "task", task, task),
         "average": get_metric(row.metric).words,
-        "score": page.score_cell(row),
+        "score": score_cell(row),
         "behind the best": 100 * (best.mean - row.mean),
         "best": _named_score(best),
         "best baseline": None,
@@ -169,8 +170,8 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     return cells
 
 
-def _named_score(row: Row) -> page.ShownNumber:
-    return page.ShownNumber(100 * row.mean, f"{100 * row.mean:.1f} ({plain(row.name)})")
+def _named_score(row: Row) -> ShownNumber:
+    return ShownNumber(100 * row.mean, f"{100 * row.mean:.1f} ({plain(row.name)})")
 
 
 def _card(groups: Sequence[RunGroup]) -> None:

@@ -18,8 +18,8 @@ from biobench.report.names import without_revisions
 from biobench.report.tasks import NEEDLE
 from leaderboard import page
 from leaderboard.launch import is_public
+from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
-    ShownNumber,
     choose,
     choose_several,
     draw,

@@ -30,10 +30,11 @@ from biobench.report.escape import for_html, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
-from biobench.report.row import AverageName, Row
+from biobench.report.row import AverageName
 from biobench.store import UnusableFile
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
-from leaderboard.lines import Line, score
+from leaderboard.lines import Line
+from leaderboard.numbers import cell_text
 
 ANY = "any"
 OF_SOURCE = " · "
@@ -318,37 +319,6 @@ LINK = r"#(.*)$"
 """How a link column finds its text."""
 
 
-class ShownNumber(float):
-    """A number by which a table sorts, and the text that it shows: 70.1 as ``70.1 ±0.4``."""
-
-    shown: str
-
-    def __new__(cls, number: float, shown: str) -> ShownNumber:
-        """With two digits: more would be read aloud, and tell nothing."""
-        self = super().__new__(cls, round(number, 2))
-        self.shown = shown
-        return self
-
-    def __str__(self) -> str:
-        """As it is shown."""
-        return self.shown
-
-
-def score_cell(row: Row) -> ShownNumber:
-    """The score of a row in a table, in percent."""
-    return ShownNumber(100 * row.mean, score(row))
-
-
-def percent_cell(share: float) -> ShownNumber:
-    """A share in a table, in percent."""
-    return ShownNumber(100 * share, f"{100 * share:.1f}")
-
-
-def millions(parameters: int) -> str:
-    """``149 M``."""
-    return f"{parameters / 1e6:,.0f} M" if parameters >= 1e6 else f"{parameters / 1e6:.2g} M"
-
-
 def ink() -> str:
     """Legible as text on the ground that the reader's page has."""
     return DARK_INK if st.context.theme.type == "dark" else INK
@@ -392,13 +362,6 @@ def _shaded(cells: pd.DataFrame, shades: Sequence[str]) -> pd.DataFrame:
     """The CSS of every cell, that of its row."""
     column = pd.Series(shades, index=cells.index)
     return pd.concat([column] * len(cells.columns), axis=1, keys=cells.columns)
-
-
-def cell_text(cell: object) -> str:
-    """As a table shows it."""
-    if isinstance(cell, float) and not isinstance(cell, ShownNumber):
-        return f"{cell:.1f}"
-    return str(cell)
 
 
 def show_cards(

@@ -20,8 +20,8 @@ from biobench.report.escape import plain
 from biobench.report.literature.experiments import Experiment
 from biobench.report.printers import plain_note
 from leaderboard.launch import is_public
+from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
-    ShownNumber,
     choose,
     choose_several,
     draw,

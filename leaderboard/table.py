@@ -15,6 +15,7 @@ from biobench.report.row import Row
 from biobench.report.tasks import TASK_FAMILIES
 from leaderboard import page
 from leaderboard.columns import LAST, Cells, column_config
+from leaderboard.numbers import ShownNumber, millions, percent_cell, score_cell
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
 
 BASELINE = "best baseline without a model"
@@ -133,18 +134,18 @@ def _cells(entry: Entry) -> Cells:
     """What is known of an entry: column -> cell."""
     cells = Cells(rank=entry.rank, result=result_of(entry))
     if entry.mean is not None:
-        cells["mean"] = page.score_cell(entry.mean)
+        cells["mean"] = score_cell(entry.mean)
     for kind, row in entry.kinds.items():
-        cells[kind] = page.percent_cell(row.mean)
+        cells[kind] = percent_cell(row.mean)
     if entry.parameters:
-        cells["size"] = page.ShownNumber(entry.parameters, page.millions(entry.parameters))
+        cells["size"] = ShownNumber(entry.parameters, millions(entry.parameters))
     counts = set()
     for task, row in entry.cells.items():
-        cells[task] = page.score_cell(row)
+        cells[task] = score_cell(row)
         counts.add(row.n_seeds)
     counts.discard(0)
     if counts:
-        cells["seeds"] = page.ShownNumber(min(counts), _span(counts))
+        cells["seeds"] = ShownNumber(min(counts), _span(counts))
     return cells
 
 
@@ -215,7 +216,7 @@ def _table(ranking: Ranking, rows: Sequence[Entry], possible: Mapping[str, str])
         cells["model"] = _link(ranking, entry, names[entry.name])
         if entry.name in possible:
             span = possible[entry.name]
-            cells["possible"] = page.ShownNumber(int(span.partition("–")[0]), span)
+            cells["possible"] = ShownNumber(int(span.partition("–")[0]), span)
         lines.append(cells)
     columns = ["rank", "model", "mean", "possible", *_kind_columns(ranking)]
     columns += [*(info.id for info in ranking.columns), *LAST]

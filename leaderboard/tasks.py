@@ -25,6 +25,7 @@ from biobench.schema.kind import get_metric
 from leaderboard import curve, page
 from leaderboard.board import ranked
 from leaderboard.lines import TESTABLE, Line
+from leaderboard.numbers import score_cell
 from leaderboard.ranking import Entry, Ranking, view_of, views
 from leaderboard.table import entry_key, result_of, shown_names
 
@@ -158,7 +159,7 @@ def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None
         row = entry.cells[task]
         line: dict[str, object] = {
             "#": entry.rank,
-            "score": page.score_cell(row),
+            "score": score_cell(row),
             "model": page.link_to("models", "model", entry_key(entry), names[entry.name]),
             "seeds": row.n_seeds or None,
             "result": result_of(entry),
