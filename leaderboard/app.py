@@ -59,6 +59,8 @@ _STYLE = """<style>
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
+[data-testid=stExpandSidebarButton] { width: auto !important; gap: .3rem; }
+[data-testid=stExpandSidebarButton]::after { content: "Menu"; }
 [class*=st-key-bb_cards] { display: none; }
 @media (max-width: 900px) {
   [class*=st-key-bb_cards] { display: flex; }
@@ -66,7 +68,8 @@ _STYLE = """<style>
 }
 </style>"""
 # The framework replaces the address when somebody chooses, and opens links of tables in new tabs.
-# Here a choice is a step that Back takes back, and a page of the board opens where one is.
+# Here a choice is a step that Back takes back, and a page of the board opens where one is. Enter on
+# the name of a model follows its link; the menu of a phone has a name, and closes after a choice.
 _SCRIPT = """<script>
 if (!window.bioBench) {
   window.bioBench = true;
@@ -89,6 +92,21 @@ if (!window.bioBench) {
     window.dispatchEvent(new PopStateEvent("popstate"));
     return window;
   };
+  const isPhone = matchMedia("(max-width: 768px)");
+  const find = selector => document.querySelector(`[data-testid=${selector}]`);
+  new MutationObserver(() => find("stExpandSidebarButton")?.setAttribute("aria-label", "Menu"))
+    .observe(document.body, {childList: true, subtree: true});
+  window.addEventListener("click", event => {
+    if (isPhone.matches && event.target.closest("[data-testid=stSidebarNavLink]"))
+      setTimeout(() => find("stSidebarCollapseButton")?.querySelector("button").click(), 0);
+  });
+  window.addEventListener("keydown", event => {
+    const grid = event.target.closest?.("[data-testid=stDataFrame]");
+    const cell = event.key === "Enter" && grid?.querySelector("td[aria-selected=true]");
+    if (!cell || !/^(models|tasks)[?]/.test(cell.innerText)) return;
+    event.stopPropagation();
+    window.open(cell.innerText);
+  }, true);
 }
 </script>"""
 
@@ -97,16 +115,14 @@ def main() -> None:
     """Draw the page; an input error becomes its line and hint instead of a traceback."""
     try:
         loaded, trained = results(), pretraining()
-        hidden = {
-            "Errors": not loaded.groups,
-            "Needle": all(g.briefs[0].type != "needle" for g in loaded.groups),
-            "Pretraining": not (
-                trained.runs or trained.analyses or trained.findings or loaded.experiments
-            ),
-        }
     except BioBenchError as error:
         st.error(f"{text(error)}\n\n{text(error.hint)}")
         return
+    is_filled: dict[str, object] = {
+        "Errors": loaded.groups,
+        "Needle": needle.needle_groups(loaded.groups),
+        "Pretraining": trained.runs or trained.analyses or trained.findings or loaded.experiments,
+    }
     pages = {}
     for title, (path, show) in PAGES.items():
         pages[title] = st.Page(
@@ -114,7 +130,7 @@ def main() -> None:
             title=title,
             url_path=path,
             default=not path,
-            visibility="hidden" if hidden.get(title) else "visible",
+            visibility="visible" if is_filled.get(title, True) else "hidden",
         )
     st.session_state["pages"] = pages
     page = st.navigation(list(pages.values()), position="top")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from biobench.report.results import Results
 from biobench.report.row import AverageName, Row
 from biobench.schema.kind import get_metric
 from leaderboard.lines import TESTABLE, Line, ViewRows, score, shared_tasks
+
+MOST_NAMED = 2
+"""Tasks that a headline names; of more it says how many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +43,32 @@ class BestRun:
     guessing: bool
 
 
-def best_runs(shown: ViewRows, shared: Sequence[str]) -> tuple[BestRun, ...]:
+def best_runs(view_rows: ViewRows, shared: Sequence[str]) -> tuple[BestRun, ...]:
     """The best of the runs here under each protocol that has some.
 
     shared: the tasks to judge them on, where one of them has them all.
     """
+    lines_of: dict[str, dict[Line, Mapping[str, Row]]] = defaultdict(dict)
+    for line, scored in view_rows.lines.items():
+        if line[2] in TESTABLE:
+            lines_of[view_rows.protocols[line]][line] = scored
     found = []
-    for protocol in sorted(set(shown.protocols.values())):
-        lines = {}
-        for line, scored in shown.of_protocol(protocol).items():
-            if line[2] in TESTABLE:
-                lines[line] = scored
-        is_complete = any(set(shared) <= scored.keys() for scored in lines.values())
-        tasks = tuple(shared) if is_complete else shared_tasks(lines, shown.results.infos)
-        best_first = sorted(shown.means(tasks).values(), key=lambda row: -row.mean)
-        runs = [row for row in best_first if row.line in lines]
+    for protocol, lines in sorted(lines_of.items()):
+        tasks = tuple(shared)
+        if not any(map(set(tasks).issubset, lines.values())):
+            tasks = shared_tasks(lines, view_rows.results.infos)
+        means = sorted(view_rows.means(tasks).values(), key=lambda row: -row.mean)
+        runs = [row for row in means if row.line in lines]
+        published: tuple[Row, ...] = ()
+        if not protocol:  # that of the printed scores
+            published = tuple(row for row in means if row.source == "published")
         if runs:
-            published = tuple(row for row in best_first if row.source == "published")
-            found.append(_best_run(shown, protocol, tasks, runs, published))
+            found.append(_best_run(view_rows, protocol, tasks, runs, published))
     return tuple(found)
 
 
 def _best_run(
-    shown: ViewRows,
+    view_rows: ViewRows,
     protocol: str,
     tasks: tuple[str, ...],
     runs: Sequence[Row],
@@ -69,12 +76,14 @@ def _best_run(
 ) -> BestRun:
     """The first of `runs`, means over the tasks, best first."""
     best, *rivals = runs
-    scores = [shown.lines[best.line][task] for task in tasks]
-    judged = []
-    for row in scores:
-        baseline = shown.baseline.get(row.task)
-        if baseline is not None and not get_metric(row.metric).falls:
-            judged.append(row.mean > baseline.mean)
+    results = view_rows.results
+    groups = {group.task: group for group in results.groups if group.line == best.line}
+    scored, is_above = [], []
+    for task in tasks:
+        row = view_rows.lines[best.line][task]
+        scored.append(TaskScores(results.infos[task], row.metric, row.values, groups[task]))
+        if task in view_rows.baseline and not get_metric(row.metric).falls:
+            is_above.append(row.mean > view_rows.baseline[task].mean)
     return BestRun(
         name=best.name,
         protocol=protocol,
@@ -82,19 +91,10 @@ def _best_run(
         mean=best,
         rivals=tuple(row.name for row in rivals),
         published=published,
-        above=sum(judged),
-        judged=len(judged),
-        guessing=_is_guessing(shown.results, best.line, scores),
+        above=sum(is_above),
+        judged=len(is_above),
+        guessing=is_guessing(scored, no_skill(results.baselines), Evidence()),
     )
-
-
-def _is_guessing(results: Results, line: Line, rows: Sequence[Row]) -> bool:
-    groups = {group.task: group for group in results.groups if group.line == line}
-    judged = []
-    for row in rows:
-        info = results.infos[row.task]
-        judged.append(TaskScores(info, row.metric, row.values, groups[row.task]))
-    return is_guessing(judged, no_skill(results.baselines), Evidence())
 
 
 def verdict_on(
@@ -126,39 +126,45 @@ def best_run_sentence(best: BestRun) -> str:
         start += f" under the {best.protocol}"
     elif best.protocol:
         start += f" ({best.protocol})"
-    tasks = joined(best.tasks) if len(best.tasks) <= 2 else f"{len(best.tasks)} tasks"
-    guessing = ", not above guessing" if best.guessing else ""
-    return f"{start}: {best.name}, {score(best.mean)} on {tasks}{guessing}."
+    tasks = f"{len(best.tasks)} tasks"
+    if len(best.tasks) <= MOST_NAMED:
+        tasks = joined(best.tasks)
+    return f"{start}: {best.name}, {score(best.mean)} on {tasks}{_guessing(best.guessing)}."
 
 
-def best_run_facts(best: BestRun) -> list[str]:
+def _guessing(is_so: bool) -> str:
+    """How a sentence says that a model is not above guessing."""
+    return ", not above guessing" if is_so else ""
+
+
+def best_run_facts(best: BestRun) -> Iterator[str]:
     """Where the best of the runs here stands: a sentence each for its tasks, the best published,
     the published models and the baselines.
     """
-    facts = [f"{best.name} has {joined(best.tasks)}."] if len(best.tasks) > 2 else []
+    model = f"{best.name} ({best.protocol})" if best.protocol else best.name
+    if len(best.tasks) > MOST_NAMED:
+        yield f"{model} has {joined(best.tasks)}."
     if best.published:
         top = best.published[0]
         gap = 100 * (best.mean.mean - top.mean)
         side = "above" if gap > 0 else "below"
         beaten = sum(best.mean.mean > printed.mean for printed in best.published)
-        facts.append(
-            f"It is {abs(gap):.1f} points {side} the best published there "
+        yield (
+            f"{model} is {abs(gap):.1f} points {side} the best published there "
             f"({top.name}, {100 * top.mean:.1f})."
         )
-        facts.append(f"It is above {beaten} of {len(best.published)} published models.")
+        yield f"{model} is above {beaten} of {len(best.published)} published models."
     if best.judged:
-        facts.append(f"It is above the best baseline on {best.above} of {best.judged} tasks.")
-    return facts
+        yield f"{model} is above the best baseline on {best.above} of {best.judged} tasks."
 
 
 def rival_sentence(pair: PairResult) -> str:
     """The best run against the next one: the difference and its interval, those of `compare`."""
-    interval = "" if pair.here is None else interval_words(pair, pair.here.interval)
-    reason = ""
-    if pair.here is None and pair.reason:
-        reason = f" ({pair.reason.partition(' on ')[0]})"
-    guessing = ", not above guessing" if pair.verdict.guessing else ""
     answer = f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next run"
     if pair.is_tied:
         answer = f"{pair.better} and {pair.worse}, the best two runs, have the same mean"
-    return f"{answer}{interval}{reason}{guessing}:"
+    if pair.here is not None:
+        answer += interval_words(pair, pair.here.interval)
+    elif pair.reason:
+        answer += f" ({pair.reason.partition(' on ')[0]})"
+    return f"{answer}{_guessing(pair.verdict.guessing)}:"

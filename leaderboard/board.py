@@ -5,8 +5,9 @@ table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import streamlit as st
 
@@ -21,7 +22,7 @@ from leaderboard.costs import show_costs
 from leaderboard.headline import SMALL, show_headline
 from leaderboard.ranking import Entry, Ranking, possible_ranks, title_of, view_of, views
 from leaderboard.ranking import ranking as rank_view
-from leaderboard.table import Hidden, hide_sparse, show_cards, show_ranking
+from leaderboard.table import fold_sparse, show_cards, show_ranking
 
 BOTH = "French and English"
 SIZES = {
@@ -31,8 +32,6 @@ SIZES = {
     "under 400 M": 400_000_000,
 }
 """Choice -> the number of parameters that a model stays below."""
-FULL_PROTOCOL = "full protocol"
-SMALL_PROTOCOL = "small protocol"
 MOST_NOTES = 10
 FORMATS = {
     "csv": "text/csv",
@@ -71,24 +70,21 @@ def show() -> None:
     summary = st.container()
     choices = _choices(loaded, available)
     rankings = []
-    hidden_lines = 0
     for view in choices.views:
-        everybody = ranked(loaded, view, choices.tasks, choices.protocol, choices.average)
-        if not everybody.entries:
+        ranking = ranked(loaded, view, choices.tasks, choices.protocol, choices.average)
+        if ranking.entries:
+            rankings.append(ranking)
+        else:
             average = page.AVERAGES[choices.average]
-            st.info(f"{page.literal(everybody.title)}: nothing here has a score under {average}.")
-            continue
-        ranking = without_small_runs(everybody)
-        hidden_lines += len(everybody.entries) - len(ranking.entries)
-        rankings.append(ranking)
+            st.info(f"{page.literal(ranking.title)}: nothing here has a score under {average}.")
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
     if rankings:
         with summary:
             _show_headlines(rankings, loaded)
-        hidden_of = _show_tables(rankings, choices, loaded)
-        _about(rankings, choices.average, hidden_lines)
-        show_costs(rankings, hidden_of)
+        shown = _show_tables(rankings, choices, loaded)
+        _about(rankings, choices.average)
+        show_costs(shown)
     _foot(loaded, choices)
 
 
@@ -99,22 +95,23 @@ def _show_headlines(rankings: Sequence[Ranking], loaded: Results) -> None:
             show_headline(ranking, loaded)
 
 
-def _show_tables(
-    rankings: Sequence[Ranking], choices: Choices, loaded: Results
-) -> dict[str, Hidden]:
-    """The table of each view, and the same rows as cards. Gives which entries each one hides."""
-    hidden_of: dict[str, Hidden] = {}
+def _show_tables(rankings: Sequence[Ranking], choices: Choices, loaded: Results) -> list[Ranking]:
+    """The table of each view, and the same rows as cards. Gives the rankings with the entries that
+    are on show.
+    """
+    several = len(rankings) > 1
+    shown = []
     for ranking in rankings:
-        hidden = hide_sparse(ranking, choices.hides)
-        hidden_of[ranking.view] = hidden
-        ranks = partial(possible_ranks, loaded, ranking)
-        possible = page.made_once(ranks, "possible ranks", *ranking.key)
-        several = len(rankings) > 1
-        show_ranking(ranking, hidden, choices.sort, several=several, possible=possible)
+        # ranks are among everybody, whatever the choices leave out
+        make = partial(possible_ranks, loaded, ranking)
+        possible = page.made_once(make, "possible ranks", *ranking.key)
+        chosen = fold_sparse(ranking.of_entries(choices.allows))
+        show_ranking(chosen, choices.sort, several=several, possible=possible)
+        shown.append(chosen)
     with st.container(key="bb_cards"):
-        for ranking in rankings:
-            show_cards(ranking, hidden_of[ranking.view], choices.sort)
-    return hidden_of
+        for ranking in shown:
+            show_cards(ranking, choices.sort)
+    return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +128,13 @@ class Choices:
     most_parameters: int | None
     words: tuple[str, ...]
 
-    def hides(self, entry: Entry) -> bool:
-        """Whether size or name leave an entry out."""
-        size = entry.known_parameters
-        if self.most_parameters is not None and (size is None or size >= self.most_parameters):
-            return True
-        return not all(word in entry.name.casefold() for word in self.words)
+    def allows(self, entry: Entry) -> bool:
+        """Whether its size and name are those that are looked for."""
+        if self.most_parameters is not None:
+            size = entry.known_parameters
+            if size is None or size >= self.most_parameters:
+                return False
+        return all(word in entry.name.casefold() for word in self.words)
 
 
 def _choices(loaded: Results, available: Sequence[str]) -> Choices:
@@ -179,9 +177,8 @@ def _choose_views(loaded: Results, available: Sequence[str]) -> tuple[str, ...]:
     them.
     """
     options: dict[str, tuple[str, ...]] = {}
-    languages = tuple(view for view in available if view in ("fr", "en"))
-    if len(languages) > 1:
-        options[BOTH] = languages
+    if {"fr", "en"} <= {*available}:
+        options[BOTH] = ("fr", "en")
     options |= {title_of(view): (view,) for view in available}
     opening = 0
     ran_views = {view_of(loaded.infos[group.task]) for group in loaded.groups}
@@ -204,58 +201,34 @@ def _choose_protocol(
     loaded: Results, chosen_views: Sequence[str], average: AverageName
 ) -> str | None:
     """The protocol whose runs are ranked; None for the full one where anybody has it."""
-    names = {page.ANY: "the full protocol, where anybody has it"}
+    names = {page.ANY: "the full protocol, where anybody has it", "": "full protocol"}
     protocols: set[str] = set()
     for view in chosen_views:
         everybody = ranked(loaded, view, average=average)
         protocols.update(entry.protocol for entry in everybody.entries)
-    options = [page.ANY, *(protocol or FULL_PROTOCOL for protocol in sorted(protocols))]
+    options = [page.ANY, *sorted(protocols)]
     chosen = page.choose("Rank the runs under", options, "protocol", names)
-    if chosen == page.ANY:
-        return None
-    return chosen if chosen != FULL_PROTOCOL else ""
+    return None if chosen == page.ANY else chosen
 
 
-def without_small_runs(ranking: Ranking) -> Ranking:
-    """Without the runs under the small protocol, unless it is the one that is ranked."""
-    if SMALL_PROTOCOL in ranking.protocol:
-        return ranking
-    entries = []
-    tasks_left = set(ranking.shared)
-    for entry in ranking.entries:
-        if SMALL_PROTOCOL not in entry.protocol:
-            entries.append(entry)
-            tasks_left |= entry.cells.keys()
-    return replace(
-        ranking,
-        entries=tuple(entries),
-        columns=tuple(info for info in ranking.columns if info.id in tasks_left),
-        best_runs=tuple(b for b in ranking.best_runs if SMALL_PROTOCOL not in b.protocol),
-    )
-
-
-def _about(rankings: Sequence[Ranking], average: AverageName, hidden_lines: int) -> None:
-    """What holds for all tables, once. hidden_lines: of runs under the small protocol."""
-    has_published = any(not entry.is_run for ranking in rankings for entry in ranking.entries)
-    named_by = "publications print" if has_published else "its spec names"
-    averaging = f"Each task counts by the average that {named_by}."
+def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
+    """What holds for all tables, once."""
+    entries = chain.from_iterable(ranking.entries for ranking in rankings)
+    has_published = any(entry.source == "published" for entry in entries)
+    averaging = "Each task counts by the average that its spec names."
     if average == "macro":
         averaging = "Each task counts by macro F1; a published score only where it is one."
-    marks = [
+    elif has_published:
+        averaging = "Each task counts by the average that publications print."
+    sentences = [
         f"Percent. {averaging} ± is half the 95% interval over seeds.",
         "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
     ]
     if has_published:
-        marks.append(
+        sentences.append(
             "Differences to published scores that are printed without spread are not tested."
         )
-    if hidden_lines:
-        lines = "1 line is" if hidden_lines == 1 else f"{hidden_lines} lines are"
-        marks.append(
-            f"Not shown: {lines} under the {SMALL_PROTOCOL}; “Tasks and runs” ranks them on their "
-            f"own."
-        )
-    st.caption(" ".join(marks))
+    st.caption(" ".join(sentences))
 
 
 def _report(choices: Choices, loaded: Results) -> Report:
@@ -265,11 +238,7 @@ def _report(choices: Choices, loaded: Results) -> Report:
 
 def _tasks_of(chosen_views: Sequence[str], loaded: Results) -> list[str]:
     """Ids of the tasks that some views show."""
-    tasks = []
-    for task, info in loaded.infos.items():
-        if view_of(info) in chosen_views:
-            tasks.append(task)
-    return tasks
+    return [task for task, info in loaded.infos.items() if view_of(info) in chosen_views]
 
 
 def _notes(choices: Choices, loaded: Results) -> list[str]:
@@ -282,8 +251,11 @@ def _download(format: str, choices: Choices, loaded: Results) -> str:
 
 def _last_day(loaded: Results) -> str:
     """When the last run started, as a sentence goes on; empty without runs."""
-    days = [brief.started[:10] for group in loaded.groups for brief in group.briefs]
-    return f" · last run {max(days)}" if days else ""
+    days = [""]
+    for group in loaded.groups:
+        days.append(max(brief.started[:10] for brief in group.briefs))
+    last_day = max(days)
+    return f" · last run {last_day}" if last_day else ""
 
 
 def _foot(loaded: Results, choices: Choices) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
+import pandas as pd
 import streamlit as st
 
 from biobench.report.results import metric_of
@@ -28,7 +29,7 @@ HELP = {
 }
 
 Cells = dict[str, object]
-"""Column -> text or `page.ShownNumber`; None where nothing is known."""
+"""Column -> text or `ShownNumber`; None where nothing is known."""
 
 
 def headings(tasks: Sequence[str]) -> dict[str, str]:
@@ -49,20 +50,19 @@ def headings(tasks: Sequence[str]) -> dict[str, str]:
 
 
 def column_config(
-    lines: Sequence[Cells], order: Sequence[TaskInfo], average: AverageName
+    table: pd.DataFrame, tasks: Sequence[TaskInfo], average: AverageName
 ) -> dict[str, Any]:
     """Short headings with the whole name in their tooltip; names and ranks pinned."""
-    heading_of = {"rank": "#"} | headings([info.id for info in order])
+    heading_of = {"rank": "#"} | headings([info.id for info in tasks])
     about = dict(HELP)
-    for info in order:
+    for info in tasks:
         metric = get_metric(metric_of(info, average))
         about[info.id] = f"{info.id}: {info.name}, {metric.words}"
     columns: dict[str, Any] = {}
     room_for_names = SCREEN
-    for name in lines[0]:
+    for name in map(str, table):
         heading = heading_of.get(name, name)
-        texts = [str(line[name]) for line in lines if line[name] is not None]
-        letters = max(map(len, texts), default=0)
+        letters = table[name].dropna().map(str).map(len).max()
         width = max(int(5.4 * letters) + 17, int(5.8 * len(heading)) + 19)
         columns[name] = st.column_config.NumberColumn(
             heading, width=width, help=about.get(name), pinned=name == "rank"
@@ -71,7 +71,8 @@ def column_config(
             room_for_names -= width
     columns["result"] = st.column_config.TextColumn(width="medium")
     # where a screen of 1,280 holds no more, long names of models are cut, never a heading
-    longest = max(len(unquote(str(line["model"]).partition("#")[2])) for line in lines)
+    names = table["model"].str.partition("#")[2].map(unquote)
+    longest = int(names.map(len).max())
     columns["model"] = st.column_config.LinkColumn(
         display_text=page.LINK,
         pinned=True,

@@ -14,13 +14,14 @@ from biobench.comparison.compare import compare as compare_models
 from biobench.comparison.result import TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
-from biobench.report.entrants import line_name, names_of
+from biobench.report.entrants import find_entrants, line_name
 from biobench.report.names import in_sentences, shorten
 from biobench.report.printers import plain_note
 from biobench.report.results import Results
 from biobench.report.row import AverageName
 from biobench.schema.kind import get_metric
 from leaderboard import page
+from leaderboard.numbers import ShownNumber
 from leaderboard.ranking import first_pair
 
 MOST = 5
@@ -37,8 +38,7 @@ def show() -> None:
     wide, narrow = st.columns((7, 3))
     with narrow:
         average = page.choose_average()
-    make = partial(first_pair, loaded, average)
-    pair, shared = page.made_once(make, "first pair", average)
+    pair, shared = page.made_once(partial(first_pair, loaded, average), "first pair", average)
     with models_row:
         chosen = page.choose_several(
             "Two to five models", names, "models", pair, max_selections=MOST
@@ -46,25 +46,32 @@ def show() -> None:
     if len(chosen) < 2:
         st.info("Choose at least two models.")
         return
-    with wide:
-        options = _options(loaded, chosen)
+    try:
+        options = _common_tasks(loaded, chosen)
         # the pair that page one names is asked where it names it: one answer for one question
         asked = list(shared) if tuple(chosen) == pair else []
-        key, hint = f"tasks_{len(options)}", "all in common"
-        tasks = page.choose_several("Only these tasks", options, key, asked, placeholder=hint)
-    answer = _answer(chosen, tasks, average, loaded)
-    if answer is None:
+        with wide:
+            tasks = page.choose_several(
+                "Only these tasks",
+                options,
+                f"tasks_{len(options)}",
+                asked,
+                placeholder="all in common",
+            )
+        answer = _answer(chosen, tasks, average, loaded)
+    except UsageError as error:
+        st.info(f"{page.text(error)}\n\n{page.text(error.hint)}")
         return
     short = in_sentences(answer.models)
     with st.container(border=True):
         st.subheader(page.with_short_names(answer.headline, short), anchor=False)
         for sentence in answer.sentences:
             st.markdown(page.with_short_names(sentence, short))
-    for first, second, outcomes, rows in answer.pairs:
-        _show_pair(short[first], short[second], outcomes, rows)
+    for name_a, name_b, outcomes, rows in answer.pairs:
+        _show_pair(short[name_a], short[name_b], outcomes, rows)
     with st.expander("All numbers"):
-        quoted = " ".join(f'"{name}"' for name in chosen)
-        wanted = "".join(f" --task {task}" for task in tasks)
+        quoted = " ".join(map('"{}"'.format, chosen))
+        wanted = "".join(map(" --task {}".format, tasks))
         st.code(f"biobench compare {quoted} --average {average}{wanted}", language="bash")
         st.code(answer.text, language=None)
         for note in answer.notes:
@@ -89,19 +96,18 @@ class ShownComparison:
 
 def shown_comparison(comparison: Comparison) -> ShownComparison:
     """The words and numbers of a comparison."""
-    lines = comparison.verdict
     # matched pairs come first in it: the result is the headline
-    position = len(comparison.matched)
+    sentences = list(comparison.verdict)
+    headline = sentences.pop(len(comparison.matched))
     pairs = []
     for pair in comparison.pairs:
         outcomes = f"Wins {pair.wins}, ties {pair.ties}, losses {pair.losses}."
         tasks = sorted(pair.tasks, key=lambda line: -line.difference)
-        rows = [_row(line) for line in tasks]
-        pairs.append((pair.first, pair.second, outcomes, rows))
+        pairs.append((pair.first, pair.second, outcomes, list(map(_row, tasks))))
     return ShownComparison(
         models=comparison.models,
-        headline=lines[position],
-        sentences=(*lines[:position], *lines[position + 1 :]),
+        headline=headline,
+        sentences=tuple(sentences),
         pairs=tuple(pairs),
         text=comparison.text(),
         notes=comparison.notes,
@@ -116,7 +122,7 @@ def _row(line: TaskLine) -> dict[str, Any]:
         "average": get_metric(line.metric).words,
         "A": 100 * line.first,
         "B": 100 * line.second,
-        "difference": page.ShownNumber(difference, f"{difference:+.1f}"),
+        "difference": ShownNumber(difference, f"{difference:+.1f}"),
         "low": None,
         "high": None,
     }
@@ -125,23 +131,22 @@ def _row(line: TaskLine) -> dict[str, Any]:
     return row
 
 
-def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
-    """The tasks of which every chosen model has a score."""
-    shared = list(loaded.infos)
-    for name in chosen:
-        tasks = {group.task for group in loaded.groups if name in names_of(group)}
-        if not tasks:
-            printed = {value.task for value in loaded.published if name in names_of(value)}
-            tasks = {id for id, info in loaded.infos.items() if info.published_as in printed}
-        shared = [task for task in shared if task in tasks]
-    return shared
+def _common_tasks(loaded: Results, chosen: Sequence[str]) -> list[str]:
+    """The tasks of which every chosen model has a score. Raises UsageError where a name means
+    several models.
+    """
+    common = list(loaded.infos)
+    for entrant in find_entrants(chosen, loaded):
+        tasks = entrant.groups.keys() | entrant.published.keys()
+        common = [task for task in common if task in tasks]
+    return common
 
 
 def _answer(
     chosen: Sequence[str], tasks: Sequence[str], average: AverageName, loaded: Results
-) -> ShownComparison | None:
-    """The comparison, or why there is none, in words; without that on matched pairs where a ledger
-    is damaged.
+) -> ShownComparison:
+    """The comparison; without that on matched pairs where a ledger is damaged. Raises UsageError
+    where there is none.
     """
     ledgers: dict[str, str] = {}
     changed = []
@@ -159,26 +164,23 @@ def _answer(
 
     asked = ("comparison", *chosen, "on", *tasks, average, *changed)
     try:
-        try:
-            return page.made_once(partial(compared, ledgers), *asked)
-        except StoreError as error:
-            if not ledgers:
-                raise
-            st.warning(page.text(error))
-            return page.made_once(partial(compared, {}), *asked, "without ledgers")
-    except UsageError as error:
-        st.info(f"{page.text(error)}\n\n{page.text(error.hint)}")
-        return None
+        return page.made_once(partial(compared, ledgers), *asked)
+    except StoreError as error:
+        if not ledgers:
+            raise
+        st.warning(page.text(error))
+        return page.made_once(partial(compared, {}), *asked, "without ledgers")
 
 
-def _show_pair(first: str, second: str, outcomes: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    st.header(f"{page.literal(first)} minus {page.literal(second)}", anchor=False)
+def _show_pair(name_a: str, name_b: str, outcomes: str, rows: list[dict[str, Any]]) -> None:
+    st.header(f"{page.literal(name_a)} minus {page.literal(name_b)}", anchor=False)
     st.caption(f"A is the first. {outcomes}")
-    ends = rows if len(rows) <= 2 else (rows[0], rows[-1])
-    words = ", ".join(f"{row['task']} {row['difference']}" for row in ends)
+    ends = []
+    for row in rows[:1] + rows[1:][-1:]:
+        ends.append(f"{row['task']} {row['difference']}")
     page.draw(
         charts.differences(rows, "task", page.ink()),
-        f"Difference on each task with its interval; the ends: {words}",
+        f"Difference on each task with its interval; the ends: {', '.join(ends)}",
     )
     st.caption(
         "Differences in points. Line, low and high: 95% interval over seeds and test sets, or over "

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import streamlit as st
 
 from biobench.report import charts
-from biobench.report.names import in_sentences
 from leaderboard import page
 from leaderboard.ranking import Entry, Ranking
-from leaderboard.table import Hidden, entry_key, result_of, shown_names
+from leaderboard.table import entry_key, result_of, sentence_names
 
 COSTS = {
     "parameters": "parameters",
@@ -23,26 +23,17 @@ COSTS = {
 """Axis -> field of a row."""
 
 
-def show_costs(rankings: Sequence[Ranking], hidden_of: Mapping[str, Hidden]) -> None:
-    """Score against what a model costs, published models included where their size is known.
-
-    hidden_of: view -> which entries the choices on the page leave out.
-    """
+def show_costs(rankings: Sequence[Ranking]) -> None:
+    """Score against what a model costs, published models included where their size is known."""
     st.subheader("Score and cost", anchor=False)
     cost = page.choose("Cost", list(COSTS), "cost", width=260)
+    ink = page.ink()
     for column, ranking in zip(st.columns(len(rankings)), rankings, strict=True):
         with column:
             st.markdown(f"**{page.literal(ranking.title)}**")
-            hidden = hidden_of[ranking.view]
-            entries = [entry for entry in ranking.entries if not hidden(entry)]
-            drawn = page.made_once(
-                partial(_cost_chart, entries, cost, page.ink()),
-                "costs",
-                *ranking.key,
-                *map(entry_key, entries),
-                cost,
-                page.ink(),
-            )
+            shown = map(entry_key, ranking.entries)
+            make = partial(_cost_chart, ranking.entries, cost, ink)
+            drawn = page.made_once(make, "costs", *ranking.key, *shown, cost, ink)
             if drawn is None:
                 st.caption("Not known of the models with a mean.")
             else:
@@ -58,7 +49,7 @@ def _cost_chart(entries: Sequence[Entry], cost: str, ink: str) -> tuple[dict[str
     points = _cost_points(entries, cost)
     if not points:
         return None
-    best = max(points, key=lambda point: point["score"])
+    best = max(points, key=itemgetter("score"))
     words = f"Mean score against {cost}; the highest: {best['model']}"
     chart = charts.legible(charts.scatter(points, cost, ink), ink)
     return chart.to_dict(), words
@@ -66,19 +57,18 @@ def _cost_chart(entries: Sequence[Entry], cost: str, ink: str) -> tuple[dict[str
 
 def _cost_points(entries: Sequence[Entry], cost: str) -> list[dict[str, Any]]:
     """A dot for each entry with a mean (percent) and a known cost."""
-    names = shown_names(entries)
-    short = in_sentences(names.values())
+    short = sentence_names(entries)
     points = []
     for entry in entries:
         # what a submission costs is its author's word
         if entry.mean is None or entry.source == "submitted":
             continue
-        value = entry.parameters if cost == "parameters" else getattr(entry.mean, COSTS[cost])
+        value = getattr(entry.mean, COSTS[cost])
         if value is None:
             continue
         points.append(
             {
-                "model": short[names[entry.name]],
+                "model": short[entry.name],
                 "cost": value,
                 "score": 100 * entry.mean.mean,
                 "result": result_of(entry),

@@ -28,9 +28,9 @@ def show(loaded: Results, task: str) -> None:
 
 def _chart(curves: list[Curve]) -> Any:
     frame = pd.DataFrame(as_rows(curves)).drop(columns=["scores"])
-    frame["model"] = [plain(name) for name in frame["model"]]
-    for column in ("share", "mean", "low", "high"):
-        frame[column] = 100 * frame[column].astype(float)
+    shares = ["share", "mean", "low", "high"]
+    frame[shares] = 100 * frame[shares].astype(float)
+    frame["model"] = frame["model"].map(plain)
     x = alt.X("share:Q", title="training texts, %", scale=alt.Scale(type="log", nice=False))
     percent = alt.Scale(zero=False)
     colour = alt.Color("model:N", title=None, scale=alt.Scale(range=list(COLOURS)))

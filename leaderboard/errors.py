@@ -4,12 +4,14 @@ may be shown.
 
 from __future__ import annotations
 
+import math
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from biobench.data.locate import ENVIRONMENT
 from biobench.errors import UsageError
@@ -56,36 +58,36 @@ def show() -> None:
     if not loaded.groups:
         say_no_runs()
         return
-    groups = {(key_of(group.line), group.task): group for group in loaded.groups}
+    groups: dict[str, dict[str, RunGroup]] = defaultdict(dict)
+    for found in loaded.groups:
+        groups[key_of(found.line)][found.task] = found
     model_column, task_column, seed_column = st.columns(3)
     with model_column:
-        model = choose("Model", sorted({name for name, _ in groups}), "model")
+        model = choose("Model", sorted(groups), "model")
     with task_column:
-        task = choose("Task", sorted(task for name, task in groups if name == model), "task")
-    (group,) = unread([groups[model, task]])
+        task = choose("Task", sorted(groups[model]), "task")
+    (group,) = unread([groups.pop(model)[task]])
     with seed_column:
-        seed = int(choose("Seed", [str(seed) for seed in group.seeds], "seed"))
+        seed = int(choose("Seed", list(map(str, group.seeds)), "seed"))
     if _record(group, seed).redacted:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return
-    rivals = sorted(name for name, other_task in groups if other_task == task and name != model)
+    rivals = sorted(name for name, of_rival in groups.items() if task in of_rival)
     names = {ANY: "nobody: one model's mistakes"}
     rival = choose("Against", [ANY, *rivals], "against", names)
     try:
         mistakes = _mistakes_of(group, seed, loaded)
         if rival != ANY:
-            (rival_group,) = unread([groups[rival, task]])
+            (rival_group,) = unread([groups[rival][task]])
             rival_seed = seed if seed in rival_group.seeds else rival_group.seeds[0]
             _against(mistakes, _mistakes_of(rival_group, rival_seed, loaded), (model, rival))
-            return
+        elif mistakes.confusion:
+            _confused_documents(mistakes, mistakes.confusion)
+        else:
+            _documents_by_label(mistakes)
     except UsageError as error:
         # what asks for a number is neither right nor wrong
         st.info(f"{text(error)}; {text(error.hint)}")
-        return
-    if mistakes.confusion:
-        _confused_documents(mistakes, mistakes.confusion)
-    else:
-        _documents_by_label(mistakes)
 
 
 def _record(group: RunGroup, seed: int) -> RunRecord:
@@ -108,7 +110,7 @@ def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -
 def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]]) -> None:
     """The confusion table, and the documents of the picked cell; all mistakes without one."""
     predicted = sorted(set(confusion).union(*confusion.values()))
-    rows = _count_rows("gold", confusion, {name: plain(name) for name in predicted})
+    rows = _count_rows("gold", confusion, dict(zip(predicted, map(plain, predicted), strict=True)))
     st.caption(
         "Documents by gold label (rows) and predicted label (columns). Pick a cell to read "
         "its documents."
@@ -129,8 +131,8 @@ def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]
     st.markdown(f"Gold **{literal(picked_gold)}**, predicted **{literal(column)}**")
     documents = []
     for document in mistakes.judged:
-        gold, label = only_labels(document) or ("", "")
-        if (plain(gold), plain(label)) == (picked_gold, column):
+        labels = only_labels(document) or ()
+        if [*map(plain, labels)] == [picked_gold, column]:
             documents.append(document)
     _documents(documents, mistakes)
 
@@ -154,17 +156,19 @@ def _count_rows(
 def _documents_by_label(mistakes: Mistakes) -> None:
     """Counts of each kind of mistake by label, and the documents with the chosen ones."""
     counts = by_label(mistakes.judged)
-    there = set().union(*counts.values())
-    columns = {kind: NAMES[kind] for kind in KINDS if kind in there}
+    counted = set().union(*counts.values())
+    columns = {kind: NAMES[kind] for kind in KINDS if kind in counted}
     show_table(_count_rows("label", counts, columns), alt="Mistakes by label")
     wide, narrow = st.columns((7, 3))
     with wide:
-        names = [NAMES[kind] for kind in KINDS]
-        wanted = choose_several("Documents with", names, "kinds", names[:-1])
-    with narrow:
-        label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    kinds = [kind for kind in KINDS if NAMES[kind] in wanted]
+        kinds = choose_several("Documents with", KINDS, "kinds", KINDS[:-1], NAMES)
+    label = _choose_label(narrow, counts)
     _documents(selected(mistakes, kinds, None if label == ANY else label), mistakes)
+
+
+def _choose_label(column: DeltaGenerator, labels: Iterable[str]) -> str:
+    with column:
+        return choose("Label", [ANY, *labels], "label", {ANY: "any label"})
 
 
 def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str]) -> None:
@@ -175,7 +179,11 @@ def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str
     if not shared:
         st.info("These two runs share no test documents.")
         return
-    counts = tally((span.label, side) for pair in shared for span, side in pair.sides.items())
+    sides_of_labels = []
+    for pair in shared:
+        for span, judged_side in pair.sides.items():
+            sides_of_labels.append((span.label, judged_side))
+    counts = tally(sides_of_labels)
     st.text(f"A: {plain(names[0])} ({mistakes.seed})\nB: {plain(names[1])} ({rival_mistakes.seed})")
     show_table(_count_rows("label", counts, dict(zip(SIDES, SIDES, strict=True))))
     st.caption(
@@ -183,15 +191,17 @@ def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str
         "counted here."
     )
     wide, narrow = st.columns((7, 3))
+    _, only_first, only_second, _ = SIDES
+    words = {only_first: f"what {only_first}", only_second: f"what {only_second}"}
     with wide:
-        side = choose("Documents with", SIDES[1:3], "side", {s: f"what {s}" for s in SIDES})
-    with narrow:
-        label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
+        side = choose("Documents with", list(words), "side", words)
+    label = _choose_label(narrow, counts)
+    wanted = set(counts) if label == ANY else {label}
     wrong = []
     for pair in shared:
-        if any(s == side and label in (ANY, gold.label) for gold, s in pair.sides.items()):
+        if wanted & {gold.label for gold, right in pair.sides.items() if right == side}:
             # the marks of the model that is wrong say how it is wrong
-            wrong.append(pair.second if side == SIDES[1] else pair.first)
+            wrong.append(pair.second if side == only_first else pair.first)
     _documents(wrong, mistakes)
 
 
@@ -212,7 +222,7 @@ def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
         st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
         st.info(_why_no_text(mistakes.no_text))
         return
-    pages = (len(judged) + PAGE - 1) // PAGE
+    pages = math.ceil(len(judged) / PAGE)
     page = 1
     if pages > 1:
         page = int(st.number_input("Page", 1, pages, key="page", bind="query-params"))

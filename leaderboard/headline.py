@@ -8,13 +8,13 @@ from functools import partial
 import streamlit as st
 
 from biobench.comparison.result import PairResult
-from biobench.report.names import in_sentences
 from biobench.report.results import Results
 from leaderboard import page
 from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.launch import is_public
+from leaderboard.numbers import millions
 from leaderboard.ranking import Ranking, view_of
-from leaderboard.table import shown_names
+from leaderboard.table import sentence_names
 
 SMALL = 150_000_000
 """Parameters that a small model stays below."""
@@ -22,38 +22,32 @@ SMALL = 150_000_000
 
 def show_headline(ranking: Ranking, loaded: Results) -> None:
     """Who is best, where the best of the runs here stands, and what is shown of it."""
-    in_tables = shown_names(ranking.entries)
-    called = in_sentences(in_tables.values())
-    short = {name: called[shown] for name, shown in in_tables.items()}
+    short = sentence_names(ranking.entries)
     count = len(ranking.shared)
     tasks = "1 task" if count == 1 else f"{count} tasks"
     st.subheader(f"{page.literal(ranking.title)}: {tasks}", anchor=False)
-    sentences = [*_best_published(ranking), *map(best_run_sentence, ranking.best_runs)]
-    points = [page.with_short_names(sentence, short) for sentence in sentences]
+    points, details = [], []
+    for sentence in (*_best_published(ranking), *map(best_run_sentence, ranking.best_runs)):
+        points.append(page.with_short_names(sentence, short))
     if not ranking.best_runs:
         points.append(_no_runs(ranking, loaded))
-    _show_list(points)
-    details = []
     for best in ranking.best_runs:
-        details += [page.with_short_names(fact, short) for fact in best_run_facts(best)]
-        pair = page.made_once(
-            partial(verdict_on, loaded, best, ranking.average),
-            "verdict",
-            ranking.average,
-            best.name,
-            best.rivals,
-            best.tasks,
-        )
+        for fact in best_run_facts(best):
+            details.append(page.with_short_names(fact, short))
+        make = partial(verdict_on, loaded, best, ranking.average)
+        asked = (ranking.average, best.name, best.rivals, best.tasks)
+        pair = page.made_once(make, "verdict", *asked)
         if pair is not None:
             sentence = page.with_short_names(rival_sentence(pair), short)
             details.append(f"{sentence} {_badges(pair)}")
+    _show_list(points)
     if details:
         with st.expander("Where the runs here stand, and whether a lead is real"):
             _show_list(details)
 
 
 def _show_list(sentences: Sequence[str]) -> None:
-    st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
+    st.markdown("\n".join(map("- {}".format, sentences)))
 
 
 def _best_published(ranking: Ranking) -> Iterator[str]:
@@ -63,12 +57,12 @@ def _best_published(ranking: Ranking) -> Iterator[str]:
     for entry in ranking.published[:1]:
         if entry.mean is not None:
             yield f"Best published: {entry.name}, {100 * entry.mean.mean:.1f}."
-    for entry in ranking.entries:
+    for entry in ranking.ranked:
         size = entry.known_parameters
-        if entry.rank is None or entry.mean is None or size is None or size >= SMALL:
+        if size is None or size >= SMALL or entry.mean is None:
             continue
-        if entry.rank > 1:
-            score = f"{100 * entry.mean.mean:.1f} ({page.millions(size)})"
+        if entry.rank != 1:
+            score = f"{100 * entry.mean.mean:.1f} ({millions(size)})"
             yield f"Best under 150 M parameters: {entry.name}, {score}."
         return
 
@@ -89,8 +83,8 @@ def _badges(pair: PairResult) -> str:
         answers.append(f"{pair.verdict.beyond} for other tasks like these")
     badges = []
     for answer in answers:
-        colour, icon = "orange", ""
+        style = "orange-badge["
         if answer.startswith("shown"):
-            colour, icon = "green", ":material/check: "
-        badges.append(f":{colour}-badge[{icon}{answer}]")
+            style = "green-badge[:material/check: "
+        badges.append(f":{style}{answer}]")
     return " ".join(badges)

@@ -20,8 +20,6 @@ PRETRAINING_VARIABLE = "BIOBENCH_PRETRAINING_DIR"
 """The same for the folder of pretraining runs."""
 TASKS_VARIABLE = "BIOBENCH_TASKS"
 """YAML files of own tasks, joined as in PATH."""
-
-
 PUBLIC_VARIABLE = "BIOBENCH_PUBLIC"
 """Set where the app listens to other machines: its readers cannot run a command on the server."""
 
@@ -33,8 +31,8 @@ def is_public() -> bool:
 
 def own_tasks() -> dict[str, Path]:
     """The own tasks that the command named: id to YAML file."""
-    paths = [Path(p) for p in os.environ.get(TASKS_VARIABLE, "").split(os.pathsep) if p]
-    return {load_task(path).spec.id: path for path in paths}
+    named = os.environ.get(TASKS_VARIABLE, "").split(os.pathsep)
+    return {load_task(path).spec.id: Path(path) for path in filter(None, named)}
 
 
 HERE = "127.0.0.1"
@@ -48,37 +46,41 @@ CLOSED_SECONDS = 15
 def command(port: int, host: str = HERE) -> list[str]:
     """The command line of the app's server on this machine. host: the address that it listens
     on."""
-    # a name elsewhere that is made to mean this machine would let its pages read what is shown here
-    names = HERE_NAMES if host in HERE_NAMES else ()
-    only_here = [word for name in names for word in ("--server.allowedHosts", name)]
-    return [
-        *(
-            sys.executable,
-            "-m",
-            "streamlit",
-            "run",
-            str(Path(__file__).resolve().parent / "app.py"),
-        ),
-        *("--server.port", str(port)),
-        *("--server.address", host),
-        # the app opens in whatever browser the reader likes, and asks for no e-mail address
-        *("--server.headless", "true"),
-        *("--server.fileWatcherType", "none"),
-        *("--browser.gatherUsageStats", "false"),
-        *("--client.toolbarMode", "minimal"),
-        # a pack has at most this size; the server would keep 200 MB of each request in memory
-        *("--server.maxUploadSize", str(UPLOAD_BYTES // 2**20)),
-        # uploads of closed pages stay in memory this long
-        *("--server.disconnectedSessionTTL", str(CLOSED_SECONDS)),
-        *only_here,
-        # eleven scores with their intervals stand beside a name on 1,280 pixels
-        *("--theme.baseFontSize", "14"),
-        *("--theme.light.primaryColor", "#0072B2"),
-        # the names of pinned columns are drawn at 60% of it
-        *("--theme.light.textColor", "#000000"),
-        # light enough for a dark ground, dark enough for the white letters on it
-        *("--theme.dark.primaryColor", "#1776B0"),
+    words = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        str(Path(__file__).resolve().with_name("app.py")),
     ]
+    options = {
+        "server.port": port,
+        "server.address": host,
+        # the app opens in whatever browser the reader likes, and asks for no e-mail address
+        "server.headless": "true",
+        "server.fileWatcherType": "none",
+        "browser.gatherUsageStats": "false",
+        "client.toolbarMode": "minimal",
+        # a pack has at most this size; the server would keep 200 MB of each request in memory
+        "server.maxUploadSize": UPLOAD_BYTES // 2**20,
+        # uploads of closed pages stay in memory this long
+        "server.disconnectedSessionTTL": CLOSED_SECONDS,
+        # eleven scores with their intervals stand beside a name on 1,280 pixels
+        "theme.baseFontSize": 14,
+        "theme.light.primaryColor": "#0072B2",
+        # the names of pinned columns are drawn at 60% of it
+        "theme.light.textColor": "#000000",
+        # light enough for a dark ground, dark enough for the white letters on it
+        "theme.dark.primaryColor": "#1776B0",
+    }
+    for option, value in options.items():
+        words += [f"--{option}", str(value)]
+    if host in HERE_NAMES:
+        # a name elsewhere that is made to mean this machine would let its pages read what is shown
+        # here
+        for name in HERE_NAMES:
+            words += ["--server.allowedHosts", name]
+    return words
 
 
 def _check_address(host: str, port: int) -> None:
@@ -89,12 +91,10 @@ def _check_address(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except (OSError, UnicodeError) as error:
-        hint = (
-            "choose another --port"
-            if host == HERE
-            else "choose another --port, or an address of this machine as --host"
-        )
-        reason = error.strerror if isinstance(error, OSError) else error
+        hint = "choose another --port"
+        if host != HERE:
+            hint += ", or an address of this machine as --host"
+        reason = getattr(error, "strerror", None) or error
         raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
 
 
@@ -115,26 +115,32 @@ def launch(
     data_dir: where the corpora lie whose texts are shown. tasks: YAML files of own tasks; SpecError
     where one is wrong.
     """
-    folder = Path(results_dir)
     if pretraining_dir is not None and not Path(pretraining_dir).is_dir():
         raise UsageError(
             f"'{pretraining_dir}' is not a folder",
             hint="give a folder of runs with --pretraining-dir",
         )
-    if folder.exists() and not folder.is_dir():
+    # one that is not there yet is shown empty
+    if Path(results_dir).exists() and not Path(results_dir).is_dir():
         raise UsageError(
-            f"'{folder}' is not a folder", hint="give a results folder with --results-dir"
+            f"'{Path(results_dir)}' is not a folder",
+            hint="give a results folder with --results-dir",
         )
     _check_address(host, port)
-    environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
-    for variable, named in ((PRETRAINING_VARIABLE, pretraining_dir), (DATA_VARIABLE, data_dir)):
+    for path in tasks:
+        load_task(path)
+    folders = {
+        RESULTS_VARIABLE: results_dir,
+        PRETRAINING_VARIABLE: pretraining_dir,
+        DATA_VARIABLE: data_dir,
+    }
+    environment = dict(os.environ)
+    for variable, named in folders.items():
         if named is not None:
             environment[variable] = str(Path(named).resolve())
     if host not in HERE_NAMES:
         environment[PUBLIC_VARIABLE] = "1"
     if tasks:
-        for path in tasks:
-            load_task(path)
         environment[TASKS_VARIABLE] = os.pathsep.join(str(Path(path).resolve()) for path in tasks)
     words = command(port, host)
     if os.name == "posix":

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 
 from biobench.report.averages import suite_averages
 from biobench.report.evidence import LEAST_SEEDS
@@ -25,12 +26,14 @@ Lines = Mapping[Line, Mapping[str, Row]]
 @dataclass(frozen=True, slots=True)
 class ViewRows:
     """What a view shows. protocols: line -> under what its runs were made, in words; "" for full
-    runs on the shipped protocol and for published lines. baseline: the best one of each task.
+    runs on the shipped protocol and for published lines. marks: line of runs -> whether it was
+    reproduced, re-scored or claimed, of a submission. baseline: the best one of each task.
     """
 
     results: Results
     lines: Lines
     protocols: Mapping[Line, str]
+    marks: Mapping[Line, str]
     baseline: Mapping[str, Row]
 
     def of_protocol(self, protocol: str) -> Lines:
@@ -43,11 +46,14 @@ class ViewRows:
         """
         scored = []
         for rows in self.lines.values():
-            scored += [row for task, row in rows.items() if task in tasks and not row.partial]
-        if len(tasks) == 1:
-            return {row.line: row for row in scored}
-        infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}
-        return {row.line: row for row in suite_averages(scored, infos)[0]}
+            for task, row in rows.items():
+                if task in tasks and not row.partial:
+                    scored.append(row)
+        means: Iterable[Row] = scored
+        if len(tasks) > 1:
+            infos = {task: replace(self.results.infos[task], in_suite=True) for task in tasks}
+            means, _ = suite_averages(scored, infos)
+        return {row.line: row for row in means}
 
 
 def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
@@ -55,17 +61,25 @@ def rows_of_view(results: Results, rows: Iterable[Row]) -> ViewRows:
     lines: dict[Line, dict[str, Row]] = defaultdict(dict)
     baseline: dict[str, Row] = {}
     for row in rows:
-        if row.source not in NOT_MODELS:
+        if row.source == "baseline":
+            best = baseline.get(row.task, row)
+            baseline[row.task] = max(best, row, key=attrgetter("mean"))
+        elif row.source not in NOT_MODELS:
             lines[row.line][row.task] = row
-        elif row.source == "baseline":
-            best = baseline.get(row.task)
-            baseline[row.task] = row if best is None or row.mean > best.mean else best
     protocols = dict.fromkeys(lines, "")
+    marks = {}
     for group in results.groups:
-        if not group.departures.whole:
+        if group.line in lines:
             departures = group.departures.without("weights", "submission", "unlike")
             protocols[group.line] = str(departures)
-    return ViewRows(results, dict(lines), protocols, baseline)
+            marks[group.line] = group.mark
+    return ViewRows(
+        results=results,
+        lines=dict(lines),
+        protocols=protocols,
+        marks=marks,
+        baseline=baseline,
+    )
 
 
 def score(row: Row) -> str:
@@ -82,12 +96,12 @@ def shared_tasks(lines: Mapping[Line, Collection[str]], order: Iterable[str]) ->
     """The set of tasks with the most scores, tasks times the lines that have all of them; then the
     most lines. In `order`.
     """
-    task_sets = {frozenset(tasks) for tasks in lines.values()}
+    task_sets = set(map(frozenset, lines.values()))
     task_sets |= {tasks & others for tasks, others in combinations(task_sets, 2)}
 
     def shared_scores(tasks: frozenset[str]) -> tuple[int, int, list[str]]:
-        count = sum(tasks <= set(scored) for scored in lines.values())
+        count = sum(map(tasks.issubset, lines.values()))
         return count * len(tasks), count, sorted(tasks)
 
     best = max(task_sets, key=shared_scores, default=frozenset())
-    return tuple(task for task in order if task in best)
+    return tuple(sorted(best, key=list(order).index))

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter
 
+import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
@@ -21,7 +24,8 @@ from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.lines import score
-from leaderboard.needle import read_grids, show_maps
+from leaderboard.needle import needle_groups, read_grids, show_maps
+from leaderboard.numbers import ShownNumber, score_cell
 from leaderboard.ranking import Entry, Ranking, views
 from leaderboard.table import entry_key, result_of, shown_names
 
@@ -40,7 +44,7 @@ def show() -> None:
     order = sorted(standings, key=lambda key: (not standings[key][0][1].is_run, key.casefold()))
     title = st.container()
     chosen = standings[page.choose("Model", order, "model")]
-    entry = chosen[0][1]
+    _, entry = chosen[0]
     groups = page.unread(group for group in loaded.groups if group.line == entry.line)
     title.title(page.literal(shown_names([entry])[entry.name]))
     about = result_of(entry)
@@ -53,12 +57,15 @@ def show() -> None:
     for ranking, model_entry in chosen:
         _field(ranking, model_entry)
         _show_tasks(ranking, model_entry)
-    if groups:
-        _card(groups)
-        _ledger(groups)
-        _needles(groups)
-    else:
+    if not groups:
         _publication(entry, loaded)
+        return
+    _card(groups)
+    _ledger(groups)
+    needles = needle_groups(groups)
+    if needles:
+        st.header("Needle in a haystack", anchor=False)
+        show_maps({grid.task: grid for grid in read_grids(needles)})
 
 
 def _standings(loaded: Results) -> dict[str, list[Standing]]:
@@ -79,37 +86,33 @@ def _show_rank(loaded: Results, ranking: Ranking, entry: Entry) -> None:
     title = page.literal(ranking.title)
     guessed = [task for task, row in entry.cells.items() if row.guessing]
     tasks = tuple(task for task in ranking.shared if task not in guessed)
-    if len(tasks) < len(ranking.shared) and tasks:
+    if tasks and tasks != ranking.shared:
         ranking = ranked(loaded, ranking.view, tasks, ranking.protocol)
         entry = next(other for other in ranking.entries if other.line == entry.line)
-    about = None
-    if guessed:
-        about = f"not above guessing, left out: {page.literal(', '.join(guessed))}"
-    if entry.mean is None or not tasks:
-        count = len(entry.cells) - len(guessed)
-        number, label = f"{count} of {len(ranking.shared)} tasks", f"{title}, not ranked"
-    else:
+    number = f"{len(entry.cells) - len(guessed)} of {len(ranking.shared)} tasks"
+    label = f"{title}, not ranked"
+    if entry.mean is not None and tasks:
         rank = "not ranked"
         if entry.rank is not None:
-            rank = f"rank {entry.rank} of {sum(e.rank is not None for e in ranking.entries)}"
+            rank = f"rank {entry.rank} of {len(ranking.ranked)}"
         number, label = score(entry.mean), f"{title}, mean of {len(tasks)}: {rank}"
     with st.container(width="content", gap="xsmall"):
         st.metric(label, number, width="content")
-        if about:
-            st.caption(about)
+        if guessed:
+            names = page.literal(", ".join(guessed))
+            st.caption(f"not above guessing, left out: {names}")
 
 
 def _field(ranking: Ranking, entry: Entry) -> None:
     """The model among all models of its protocol, task by task."""
     points, rival_dots, baselines = [], [], []
     for task, row in entry.cells.items():
-        name = plain(task)
-        points.append(charts.mean_point("task", name, row, "this model"))
-        for rival in ranking.entries:
-            if rival is not entry and rival.protocol == entry.protocol and task in rival.cells:
-                rival_dots.append(_dot(name, rival.name, rival.cells[task]))
+        points.append(charts.mean_point("task", plain(task), row, "this model"))
+        for rival in ranking.scores_on(task, entry.protocol):
+            if rival is not row:
+                rival_dots.append(_dot(rival))
         if task in ranking.baseline:
-            baselines.append(_dot(name, ranking.baseline[task].model, ranking.baseline[task]))
+            baselines.append(_dot(ranking.baseline[task]))
     chart = charts.scores(points, "task", behind=rival_dots, baselines=baselines, ink=page.ink())
     page.draw(chart, f"Scores by task among all models: {ranking.title}")
     st.caption(
@@ -118,52 +121,36 @@ def _field(ranking: Ranking, entry: Entry) -> None:
     )
 
 
-def _dot(task: str, model: str, row: Row) -> dict[str, object]:
-    return {"task": task, "name": plain(model), "score": 100 * row.mean}
-
-
-def _needles(groups: Sequence[RunGroup]) -> None:
-    needles = [group for group in groups if group.briefs[0].type == "needle"]
-    if needles:
-        st.header("Needle in a haystack", anchor=False)
-        show_maps({grid.task: grid for grid in read_grids(needles)})
+def _dot(row: Row) -> dict[str, object]:
+    return {"task": plain(row.task), "name": plain(row.name), "score": 100 * row.mean}
 
 
 def _show_tasks(ranking: Ranking, entry: Entry) -> None:
     """The scores by task in a table, and as cards for a narrow screen."""
     rows = [_task_row(ranking, entry, task) for task in entry.cells]
+    table = pd.DataFrame(rows, dtype=object)
     name = ranking.view.replace(" ", "_")
     title = f"Scores by task: {ranking.title}"
     with st.container(key=f"bb_table_{name}"):
         page.show_table(
-            rows,
+            table,
             config={"task": st.column_config.LinkColumn(display_text=page.LINK, pinned=True)},
             alt=title,
         )
-    cards = []
-    for task, row in zip(entry.cells, rows, strict=True):
-        about = []
-        for column, cell in row.items():
-            if cell is not None and column not in ("task", "score"):
-                about.append(f"{column}: {page.cell_text(cell)}")
-        link = page.link_to("tasks", "task", task, "").rstrip("#")
-        cards.append(page.card(task, row["score"], about, link=link))
     with st.container(key=f"bb_cards_{name}"):
-        page.show_cards(cards, title)
+        page.show_cards(table, title, link="task", number="score")
 
 
 def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     """The score, the best under the same protocol, the best baseline, and what the run cost."""
     row = entry.cells[task]
-    rivals = [e for e in ranking.entries if task in e.cells and e.protocol == entry.protocol]
-    best = max(rivals, key=lambda rival: rival.cells[task].mean)
-    best_mean = best.cells[task].mean
+    best = max(ranking.scores_on(task, entry.protocol), key=attrgetter("mean"))
     cells: dict[str, object] = {
         "task": page.link_to("tasks", "task", task, task),
         "average": get_metric(row.metric).words,
-        "score": page.score_cell(row),
-        "behind the best": 100 * (best_mean - row.mean),
-        "best": _named_score(best.name, best_mean),
+        "score": score_cell(row),
+        "behind the best": 100 * (best.mean - row.mean),
+        "best": _named_score(best),
         "best baseline": None,
         "seeds": row.n_seeds or None,
         "seconds a run": row.seconds,
@@ -177,32 +164,29 @@ def _task_row(ranking: Ranking, entry: Entry, task: str) -> dict[str, object]:
     elif marked(row.contamination):
         cells["remark"] = "test documents in its training text"
     if task in ranking.baseline:
-        baseline = ranking.baseline[task]
-        cells["best baseline"] = _named_score(baseline.model, baseline.mean)
+        cells["best baseline"] = _named_score(ranking.baseline[task])
     if row.peak_memory_bytes is not None:
         cells["peak memory, GB"] = row.peak_memory_bytes / 1e9
     return cells
 
 
-def _named_score(name: str, share: float) -> page.ShownNumber:
-    return page.ShownNumber(100 * share, f"{100 * share:.1f} ({plain(name)})")
+def _named_score(row: Row) -> ShownNumber:
+    return ShownNumber(100 * row.mean, f"{100 * row.mean:.1f} ({plain(row.name)})")
 
 
 def _card(groups: Sequence[RunGroup]) -> None:
     """What the records say of the model and of the programs that ran it."""
-    record, brief = groups[0].records[0], groups[0].briefs[0]
-    model = record.model
+    brief, model = groups[0].briefs[0], groups[0].records[0].model
     days, made_with, windows = set(), set(), set()
-    for group in groups:
-        windows.add(str(group.records[0].windows.max_length))
-        for other in group.records:
-            days.add(other.provenance.started[:10])
-            made_with.add(f"BioBench {other.provenance.biobench}, {other.provenance.device}")
+    for record in chain.from_iterable(group.records for group in groups):
+        windows.add(record.windows.max_length)
+        days.add(record.provenance.started[:10])
+        made_with.add(f"BioBench {record.provenance.biobench}, {record.provenance.device}")
     about = {
         "revision": model.revision or "–",
         "architecture": model.architecture,
         "parameters": f"{model.parameters:,}",
-        "window, tokens": ", ".join(sorted(windows, key=int)),
+        "window, tokens": ", ".join(map(str, sorted(windows))),
         "weights hash": model.hash[:16],
         "evaluated": " – ".join(sorted({min(days), max(days)})),
         "made with": "; ".join(sorted(made_with)),
@@ -238,5 +222,8 @@ def _ledger(groups: Sequence[RunGroup]) -> None:
             # the other parts of the page do without it
             st.warning(page.text(error.what))
             return
-        page.facts({plain(row.name): page.literal(plain(row.first)) for row in rows})
+        about = {}
+        for row in rows:
+            about[plain(row.name)] = page.literal(plain(row.first))
+        page.facts(about)
         st.caption("From the training ledger of the run that exported exactly these weights.")

@@ -3,7 +3,8 @@ side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,15 +12,14 @@ import streamlit as st
 
 from biobench.errors import BioBenchError
 from biobench.report import charts
-from biobench.report.details.needle import CHANCE, NeedleGrid, grid_of, map_html
-from biobench.report.entrants import line_name
+from biobench.report.details.needle import NeedleGrid, grid_of, map_html
 from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
+from biobench.report.tasks import NEEDLE
 from leaderboard import page
 from leaderboard.launch import is_public
+from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
-    ShownNumber,
-    apart,
     choose,
     choose_several,
     draw,
@@ -38,7 +38,7 @@ MOST = 6
 def show() -> None:
     """Draw the view."""
     st.title("Needle in a haystack")
-    groups = [g for g in results().groups if g.briefs[0].type == "needle"]
+    groups = needle_groups(results().groups)
     if not groups:
         st.info("There are no needle runs here yet.")
         if not is_public():
@@ -47,13 +47,15 @@ def show() -> None:
                 language="bash",
             )
         return
-    task = choose("Task", sorted({g.task for g in groups}), "task")
-    group_of = {key_of(group.line): group for group in groups if group.task == task}
-    names = sorted(group_of, key=str.casefold)
+    group_of: dict[str, dict[str, RunGroup]] = defaultdict(dict)
+    for group in groups:
+        group_of[group.task][key_of(group.line)] = group
+    of_task = group_of[choose("Task", sorted(group_of), "task")]
+    names = sorted(of_task, key=str.casefold)
     chosen = choose_several("Up to six models", names, "models", names[:MOST], max_selections=MOST)
     grids = sorted(
-        read_grids([group_of[name] for name in chosen]),
-        key=lambda g: (-(g.reads_up_to or 0), -g.over_all_lengths, g.model),
+        read_grids([of_task[name] for name in chosen]),
+        key=lambda grid: (-(grid.reads_up_to or 0), -grid.over_all_lengths, grid.model),
     )
     if not grids:
         st.info("Choose at least one.")
@@ -65,11 +67,15 @@ def show() -> None:
         show_maps(grid_of_name)
 
 
+def needle_groups(groups: Iterable[RunGroup]) -> list[RunGroup]:
+    """The needle runs among them."""
+    return [group for group in groups if group.briefs[0].type == NEEDLE]
+
+
 def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
-    """A name each: model and variant, and the source where another grid has the same."""
-    short = without_revisions(line_name(grid.model, grid.variant) for grid in grids)
-    names = [short[line_name(grid.model, grid.variant)] for grid in grids]
-    return apart(names, [grid.source for grid in grids])
+    """A name each, as in the choice of models, without revisions that tell none apart."""
+    keys = [key_of((grid.model, grid.variant, grid.source)) for grid in grids]
+    return list(without_revisions(keys).values())
 
 
 def _reach(names: Mapping[str, NeedleGrid]) -> None:
@@ -77,15 +83,15 @@ def _reach(names: Mapping[str, NeedleGrid]) -> None:
     st.subheader(_furthest(names), anchor=False)
     readers, at_chance, reaches = {}, [], []
     for name, grid in names.items():
+        reaches.append(f"{name} {grid.reads_up_to or 'not above chance'}")
         if grid.reads_up_to:
             readers[name] = grid
         else:
             at_chance.append(name)
-        reaches.append(f"{name} {grid.reads_up_to or 'not above chance'}")
-    drawn = readers or names
-    unit = next(iter(drawn.values())).unit
+    shown = readers or names
+    unit = next(iter(shown.values())).unit
     draw(
-        charts.lengths(_length_points(drawn), unit, ink()),
+        charts.lengths(_length_points(shown), unit, ink()),
         f"Accuracy by length, one line a model, chance at 50; reads up to: {', '.join(reaches)}",
     )
     if at_chance:
@@ -93,17 +99,17 @@ def _reach(names: Mapping[str, NeedleGrid]) -> None:
 
 
 def _length_table(names: Mapping[str, NeedleGrid]) -> None:
-    lengths = sorted({length for grid in names.values() for length in grid.lengths})
-    table = [_length_row(name, grid, lengths) for name, grid in names.items()]
+    lengths = sorted(set().union(*(grid.lengths for grid in names.values())))
     show_table(
-        table,
+        [_length_row(name, grid, lengths) for name, grid in names.items()],
         config={"model": st.column_config.TextColumn(pinned=True)},
+        missing="not read",
         alt="Accuracy by length",
     )
     st.caption(
         "Reads up to: the last length, from the shortest on, at which the whole interval is above "
-        "guessing (50, the dashed line). Over all lengths: each counts once, and one beyond the "
-        "window as guessing (hollow in the chart)."
+        "guessing (50, the dashed line). Not read: beyond the model's window. Over all lengths: "
+        "each counts once, and one that is not read as guessing."
     )
 
 
@@ -116,14 +122,15 @@ def _furthest(names: Mapping[str, NeedleGrid]) -> str:
 
 
 def _length_points(names: Mapping[str, NeedleGrid]) -> list[dict[str, Any]]:
-    """Accuracy in percent at each length, chance where the window does not reach."""
+    """Accuracy in percent at each length; none where the window does not reach."""
     points = []
     for name, grid in names.items():
         for length in grid.lengths:
+            point: dict[str, Any] = {"model": name, "length": length, "score": None}
             share = grid.share(length)
-            accuracy = CHANCE if share is None else share.mean
-            point = {"model": name, "length": length, "score": 100 * accuracy}
-            points.append(point | {"read": share is not None})
+            if share is not None:
+                point["score"] = 100 * share.mean
+            points.append(point)
     return points
 
 
@@ -134,9 +141,9 @@ def _length_row(name: str, grid: NeedleGrid, lengths: Sequence[int]) -> dict[str
         "reads up to": ShownNumber(reach, f"{reach:,}" if reach else "at chance"),
         "over all lengths": 100 * grid.over_all_lengths,
     }
-    for length in lengths:
-        share = grid.share(length)
-        row[f"{length:,}"] = 100 * share.mean if share else None
+    row |= dict.fromkeys(map("{:,}".format, lengths))
+    for point in _length_points({name: grid}):
+        row[f"{point['length']:,}"] = point["score"]
     row["window"] = ShownNumber(grid.window, f"{grid.window:,}")
     return row
 

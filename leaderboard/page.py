@@ -8,11 +8,11 @@ import gc
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pandas as pd
 import streamlit as st
@@ -30,12 +30,15 @@ from biobench.report.escape import for_html, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
-from biobench.report.row import AverageName, Row
+from biobench.report.row import AverageName
 from biobench.store import UnusableFile
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
-from leaderboard.lines import Line, score
+from leaderboard.lines import Line
+from leaderboard.numbers import cell_text
 
 ANY = "any"
+OF_SOURCE = " · "
+"""Stands between a name and the source that sets it apart."""
 AVERAGES: dict[AverageName, str] = {
     "paper": "as published",
     "macro": "macro F1",
@@ -123,7 +126,7 @@ def unread(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     A group keeps the records that were asked of it, and the groups of `results` live as long as
     the server: what is read of a copy goes when the page is drawn.
     """
-    return tuple(replace(group) for group in groups)
+    return tuple(map(replace, groups))
 
 
 def text(message: object) -> str:
@@ -159,7 +162,9 @@ def link(address: str) -> str:
 
 def with_short_names(sentence: str, short: Mapping[str, str]) -> str:
     """A sentence as Markdown, its models by their short names, in bold."""
-    written = {literal(name): f"**{literal(called)}**" for name, called in short.items()}
+    written = {}
+    for name, called in short.items():
+        written[literal(name)] = f"**{literal(called)}**"
     # the longest first: a name may be the beginning of another
     pattern = "|".join(map(re.escape, sorted(written, key=len, reverse=True)))
     return re.sub(pattern, lambda match: written[match.group()], text(sentence))
@@ -218,32 +223,44 @@ def choose(
     """A select box whose choice is in the link; without it, the first option. `options` must not be
     empty.
     """
-    name_of = names or {}
-    _warn_of_others(key, [name_of.get(option, option) for option in options])
+    name_of = _naming(names)
+    _take_namesake(key, options)
+    _warn_of_others(key, set(map(name_of, options)))
     chosen: Choice = st.selectbox(
-        label,
-        options,
-        key=key,
-        format_func=lambda o: name_of.get(o, o),
-        bind="query-params",
-        **layout,
+        label, options, key=key, format_func=name_of, bind="query-params", **layout
     )
     return chosen
 
 
 def choose_several(
-    label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **layout: Any
-) -> list[str]:
+    label: str,
+    options: Sequence[Choice],
+    key: str,
+    default: Sequence[Choice] = (),
+    names: Mapping[Choice, str] | None = None,
+    **layout: Any,
+) -> list[Choice]:
     """As `choose`, several."""
-    _warn_of_others(key, options)
-    return list(
-        st.multiselect(
-            label, options, default=list(default), key=key, bind="query-params", **layout
-        )
+    name_of = _naming(names)
+    _warn_of_others(key, set(map(name_of, options)))
+    return st.multiselect(
+        label,
+        options,
+        default=list(default),
+        key=key,
+        format_func=name_of,
+        bind="query-params",
+        **layout,
     )
 
 
-def _warn_of_others(key: str, options: Sequence[str]) -> None:
+def _naming(names: Mapping[Choice, str] | None) -> Callable[[Choice], str]:
+    """What an option is called: itself, where it has no name."""
+    name_of = names or {}
+    return lambda option: name_of.get(option, option)
+
+
+def _warn_of_others(key: str, options: Set[str]) -> None:
     """Say what a link asks for that is none of the options."""
     if key in st.session_state:
         return
@@ -252,14 +269,25 @@ def _warn_of_others(key: str, options: Sequence[str]) -> None:
         st.warning(f"The link names something that is not here: {text(', '.join(others))}.")
 
 
+def _take_namesake(key: str, options: Sequence[str]) -> None:
+    """Follow a link that names an option without its source, where it names one, to that option."""
+    asked = st.query_params.get(key)
+    if key in st.session_state or asked in options:
+        return
+    namesakes = [option for option in options if option.partition(OF_SOURCE)[0] == asked]
+    if len(namesakes) == 1:
+        st.query_params[key] = namesakes[0]
+        # a choice is read from the address at the beginning of a run
+        st.rerun()
+
+
 def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: Any) -> AverageName:
     """The average of each task, as published at first. A choice holds on the other pages too."""
     remembered = st.session_state.get("last_average")
     is_new_page = "average" not in st.session_state and "average" not in st.query_params
     if is_new_page and remembered in options:
         st.session_state["average"] = remembered
-    names = {name: AVERAGES[name] for name in options}
-    chosen = choose("Average", options, "average", names, **layout)
+    chosen = choose("Average", options, "average", AVERAGES, **layout)
     st.session_state["last_average"] = chosen
     return chosen
 
@@ -268,8 +296,9 @@ def key_of(line: Line) -> str:
     """A line's name in the link: model and variant, the source where it is not a run of this
     folder.
     """
-    name = line_name(line[0], line[1])
-    return name if line[2] == "run" else f"{name} · {line[2]}"
+    model, variant, source = line
+    name = line_name(model, variant)
+    return name if source == "run" else f"{name}{OF_SOURCE}{source}"
 
 
 def apart(names: Sequence[str], sources: Sequence[str]) -> list[str]:
@@ -277,7 +306,7 @@ def apart(names: Sequence[str], sources: Sequence[str]) -> list[str]:
     times = Counter(names)
     unlike = []
     for name, source in zip(names, sources, strict=True):
-        unlike.append(f"{name} · {source}" if times[name] > 1 else name)
+        unlike.append(f"{name}{OF_SOURCE}{source}" if times[name] > 1 else name)
     return unlike
 
 
@@ -288,37 +317,6 @@ def link_to(page: str, key: str, value: str, label: str) -> str:
 
 LINK = r"#(.*)$"
 """How a link column finds its text."""
-
-
-class ShownNumber(float):
-    """A number by which a table sorts, and the text that it shows: 70.1 as ``70.1 ±0.4``."""
-
-    shown: str
-
-    def __new__(cls, number: float, shown: str) -> ShownNumber:
-        """With two digits: more would be read aloud, and tell nothing."""
-        self = super().__new__(cls, round(number, 2))
-        self.shown = shown
-        return self
-
-    def __str__(self) -> str:
-        """As it is shown."""
-        return self.shown
-
-
-def score_cell(row: Row) -> ShownNumber:
-    """The score of a row in a table, in percent."""
-    return ShownNumber(100 * row.mean, score(row))
-
-
-def percent_cell(share: float) -> ShownNumber:
-    """A share in a table, in percent."""
-    return ShownNumber(100 * share, f"{100 * share:.1f}")
-
-
-def millions(parameters: int) -> str:
-    """``149 M``."""
-    return f"{parameters / 1e6:,.0f} M" if parameters >= 1e6 else f"{parameters / 1e6:.2g} M"
 
 
 def ink() -> str:
@@ -336,24 +334,27 @@ WHOLE = 30
 
 
 def show_table(
-    rows: Sequence[Mapping[str, object]],
+    rows: Sequence[Mapping[str, object]] | pd.DataFrame,
     config: Mapping[str, Any] | None = None,
     shades: Sequence[str] = (),
+    missing: str = "",
     **options: Any,
 ) -> Any:
     """A table whose columns sort as what they hold: numbers as numbers, whatever stands behind. A
-    column without any cell is left out.
+    column without any cell is left out, unless there is a word for what is missing.
 
     shades: the CSS of each row's cells.
     """
     # of another type, the texts of `ShownNumber` would be lost
-    frame = pd.DataFrame(rows, dtype=object).dropna(axis="columns", how="all")
-    table = frame.style.format(cell_text, na_rep="–")
+    frame = pd.DataFrame(rows, dtype=object)
+    if not missing:
+        frame, missing = frame.dropna(axis="columns", how="all"), "–"
+    table = frame.style.format(cell_text, na_rep=missing)
     if shades:
         table = table.apply(_shaded, axis=None, shades=shades)
     options.setdefault("height", "content" if len(rows) <= WHOLE else "auto")
     return st.dataframe(
-        table, hide_index=True, placeholder="–", column_config=dict(config or {}), **options
+        table, hide_index=True, placeholder=missing, column_config=config, **options
     )
 
 
@@ -363,31 +364,26 @@ def _shaded(cells: pd.DataFrame, shades: Sequence[str]) -> pd.DataFrame:
     return pd.concat([column] * len(cells.columns), axis=1, keys=cells.columns)
 
 
-def cell_text(cell: object) -> str:
-    """As a table shows it."""
-    if isinstance(cell, float) and not isinstance(cell, ShownNumber):
-        return f"{cell:.1f}"
-    return str(cell)
+def show_cards(
+    table: pd.DataFrame, title: str, *, link: str, number: str, kinds: Sequence[str] = ()
+) -> None:
+    """The rows of a table for a narrow screen: a link and a number, and below them what else is
+    known. All texts are escaped.
 
-
-def card(
-    name: str, number: object, about: Iterable[object], *, link: str = "", kind: str = ""
-) -> str:
-    """A row for a narrow screen: a name, its score and, below them, what else is known. All texts
-    are escaped. kind: a class of the style sheet.
+    title: for whoever does not see them. link, number: the columns that hold them.
+    kinds: of each row a class of the style sheet.
     """
-    shown_name = f"<span>{for_html(name)}</span>"
-    if link:
-        shown_name = f'<a href="{for_html(link)}" target="_self">{for_html(name)}</a>'
-    small = words(" · ".join(map(str, about)), for_html)
-    return (
-        f'<li class="{kind}"><div>{shown_name}<b>{for_html(str(number))}</b></div>'
-        f"<small>{small}</small></li>"
-    )
-
-
-def show_cards(cards: Iterable[str], title: str) -> None:
-    """Rows for a narrow screen, each a list item of HTML. title: for whoever does not see them."""
+    cards = []
+    for kind, (_, row) in zip(kinds or [""] * len(table), table.iterrows(), strict=True):
+        address, _, name = row[link].partition("#")
+        known = row.dropna().map(cell_text)
+        about = known.drop([link, number], errors="ignore")
+        small = " · ".join(f"{column} {cell}" for column, cell in about.items())
+        cards.append(
+            f'<li class="{kind}"><div><a href="{for_html(address)}" target="_self">'
+            f"{for_html(unquote(name))}</a><b>{for_html(known.get(number, '–'))}</b></div>"
+            f"<small>{words(small, for_html)}</small></li>"
+        )
     st.html(f'<ol class="bb-cards" aria-label="{for_html(title)}">{"".join(cards)}</ol>')
 
 

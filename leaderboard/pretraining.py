@@ -5,6 +5,7 @@ papers published.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import pandas as pd
@@ -19,8 +20,8 @@ from biobench.report.escape import plain
 from biobench.report.literature.experiments import Experiment
 from biobench.report.printers import plain_note
 from leaderboard.launch import is_public
+from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
-    ShownNumber,
     choose,
     choose_several,
     draw,
@@ -46,6 +47,10 @@ def show() -> None:
         ["Runs here", "Experiments"], default=None if trained.runs else "Experiments"
     )
     with here:
+        if trained.runs:
+            _show_runs(trained.runs)
+        if trained.analyses:
+            _cka(trained)
         if not trained.runs and not trained.analyses:
             st.info(
                 "There are no pretraining runs here. Put them below “pretraining” in the results "
@@ -53,27 +58,27 @@ def show() -> None:
             )
             if not is_public():
                 st.code("biobench leaderboard --pretraining-dir FOLDER", language="bash")
-        if trained.runs:
-            names = [run.name for run in trained.runs]
-            chosen = choose_several(
-                "Up to six runs", names, "runs", _first(names), max_selections=MOST
-            )
-            _charts([run for run in trained.runs if run.name in chosen])
-            _ledgers(trained.runs)
-        if trained.analyses:
-            _cka(trained)
     with experiments:
         _studies(trained.studies)
         _published()
 
 
-def _first(names: Sequence[str]) -> list[str]:
-    """Names that end in detour and twin, else the first two."""
-    detours = [name for name in names if name.endswith("detour")]
-    twins = [name for name in names if name.endswith("twin")]
-    if detours and twins:
-        return [detours[0], twins[0]]
-    return list(names[:2])
+def _show_runs(runs: Sequence[TrainingRun]) -> None:
+    """Curves of the chosen ones, and two ledgers side by side."""
+    names = [run.name for run in runs]
+    chosen = choose_several(
+        "Up to six runs", names, "runs", _likely_pair(names), max_selections=MOST
+    )
+    _charts([run for run in runs if run.name in chosen])
+    _ledgers(runs)
+
+
+def _likely_pair(names: Sequence[str]) -> list[str]:
+    """The first of the names that end in detour and in twin, else the first two."""
+    pair = []
+    for ending in ("detour", "twin"):
+        pair += [name for name in names if name.endswith(ending)][:1]
+    return pair if len(pair) == 2 else list(names[:2])
 
 
 def _charts(runs: Sequence[TrainingRun]) -> None:
@@ -101,21 +106,22 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
     if len(with_ledger) < 2:
         return
     st.header("Ledgers side by side", anchor=False)
-    likely_pair = _first(list(with_ledger))
+    detour, twin = _likely_pair(list(with_ledger))
     column_a, column_b = st.columns(2)
+    options = list(with_ledger)
     with column_a:
-        options = sorted(with_ledger, key=lambda name: name != likely_pair[0])
-        name_a = choose("A", options, "ledger_a")
+        name_a = choose("A", sorted(options, key=lambda name: name != detour), "ledger_a")
+    options.remove(name_a)
     with column_b:
-        options = sorted(set(options) - {name_a}, key=lambda name: (name != likely_pair[1], name))
-        name_b = choose("B", options, "ledger_b")
+        name_b = choose("B", sorted(options, key=lambda name: name != twin), "ledger_b")
     try:
         table = ledger_table(with_ledger[name_a], with_ledger[name_b])
     except StoreError as error:
         # the other parts of the page do without it
         st.warning(text(error.what))
         return
-    (st.success if table.matched else st.warning)(literal(plain_note(table.verdict)))
+    show_verdict = st.success if table.matched else st.warning
+    show_verdict(literal(plain_note(table.verdict)))
     rows = []
     for name, a, b, binding in table.rows:
         equal = "no: twins must agree" if binding else "no, may differ"
@@ -129,12 +135,11 @@ def _cka(trained: Pretraining) -> None:
     st.header("Divergence of representations (1 − CKA)", anchor=False)
     analyses = {analysis.name: analysis for analysis in trained.analyses}
     chosen = analyses[choose("Analysis", list(analyses), "analysis")]
-    estimators = {line["estimator"] for line in chosen.data["lines"]}
-    if not estimators:
+    # the debiased one where it was computed
+    estimator = max((line.estimator for line in chosen.lines), default=None)
+    if estimator is None:
         st.info("This analysis holds no layers.")
         return
-    # the debiased one where it was computed
-    estimator = max(estimators)
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
     draw(
         cka_chart(chosen.data, estimator=estimator),
@@ -189,29 +194,36 @@ def with_replications(studies: Sequence[StudyTable]) -> list[StudyTable]:
     return sorted(studies, key=position)
 
 
+def _points(share: float | None) -> float | None:
+    """In points, or percent."""
+    return None if share is None else 100 * share
+
+
 def _forest_rows(study: StudyTable) -> list[dict[str, object]]:
     start = "↳ " if study.replicates else ""
     rows: list[dict[str, object]] = []
     for row in study.rows:
         if row.difference is not None:
-            name = plain(f"{start}{study.file}: {row.arm}, {row.budget / 1e6:,.1f} M")
-            cells: dict[str, object] = {"arm": name}
-            for field in ("difference", "low", "high"):
-                share = getattr(row, field)
-                cells[field] = None if share is None else 100 * share
-            rows.append(cells)
+            rows.append(
+                {
+                    "arm": plain(f"{start}{study.file}: {row.arm}, {row.budget / 1e6:,.1f} M"),
+                    "difference": _points(row.difference),
+                    "low": _points(row.low),
+                    "high": _points(row.high),
+                }
+            )
     return rows
 
 
 def replication_sentences(study: StudyTable, studies: Sequence[StudyTable]) -> list[str]:
     """What became of the study's differences in those that repeat it."""
-    found = {(row.arm, row.budget): row.difference for row in study.rows}
+    originals = {(row.arm, row.budget): row.difference for row in study.rows}
     sentences = []
     for repeat in studies:
         if repeat.replicates != study.file:
             continue
         for row in repeat.rows:
-            original = found.get((row.arm, row.budget))
+            original = originals.get((row.arm, row.budget))
             if original is None or row.difference is None:
                 continue
             outcome = "did not repeat"
@@ -231,7 +243,7 @@ def _study_table(study: StudyTable) -> None:
             "arm": plain(row.arm),
             "tokens": ShownNumber(row.budget, f"{row.budget / 1e6:,.1f} M"),
             "pretraining seeds": len(row.scores),
-            "mean, %": None if row.mean is None else 100 * row.mean,
+            "mean, %": _points(row.mean),
             "difference, points": None,
             "interval": row.spread,
             "level": None,
@@ -276,11 +288,12 @@ def _experiment_chart(experiment: Experiment) -> Any:
     """Curves over columns that are steps of one quantity, dots where one column holds scores; None
     for tables of another kind.
     """
-    columns = [column for column in experiment.columns if column.unit == "percent"]
+    printed = [column.unit == "percent" for column in experiment.columns]
+    columns = list(compress(experiment.columns, printed))
     points = []
     for line in experiment.lines:
-        for column, value in zip(experiment.columns, line.values, strict=True):
-            if column in columns and value is not None:
+        for column, value in zip(columns, compress(line.values, printed), strict=True):
+            if value is not None:
                 point = {"condition": plain(line.name), "step": plain(column.name), "score": value}
                 points.append(point | {"result": "published", "low": None, "high": None})
     if len(columns) == 1:
@@ -292,8 +305,9 @@ def _experiment_chart(experiment: Experiment) -> Any:
 
 def _frame(experiment: Experiment) -> pd.DataFrame:
     """The cells as printed."""
-    return pd.DataFrame(
-        [[literal(cell) for cell in experiment.cells(line)] for line in experiment.lines],
-        index=[literal(line.name) for line in experiment.lines],
-        columns=[literal(heading) for heading in experiment.headings],
+    cells = pd.DataFrame(
+        map(experiment.cells, experiment.lines),
+        index=[line.name for line in experiment.lines],
+        columns=list(experiment.headings),
     )
+    return cells.map(literal).rename(index=literal, columns=literal)

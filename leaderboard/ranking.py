@@ -6,9 +6,9 @@ the one that is asked for. Runs under another protocol share no ranking.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
@@ -84,9 +84,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One view. columns: tasks with scores; shared: those that the ranking is over; entries: ranked
-    ones first, best first, then those that lack a shared task or are of another protocol; baseline:
-    the best one of each task.
+    """One view. shared: the tasks that the ranking is over; columns: these and then the others with
+    scores, by kind; entries: ranked ones first, best first, then those that lack a shared task or
+    are of another protocol; baseline: the best one of each task.
     """
 
     view: str
@@ -109,21 +109,44 @@ class Ranking:
         return self.view, self.average, self.shared, self.protocol
 
     @property
+    def shared_columns(self) -> tuple[TaskInfo, ...]:
+        """The tasks that the ranking is over."""
+        return self.columns[: len(self.shared)]
+
+    @property
+    def ranked(self) -> list[Entry]:
+        """The ranked entries, best first."""
+        return [entry for entry in self.entries if entry.rank is not None]
+
+    @property
     def published(self) -> list[Entry]:
         """The ranked published models, best first."""
-        return [entry for entry in self.entries if entry.rank is not None and not entry.is_run]
+        return [entry for entry in self.ranked if not entry.is_run]
+
+    def scores_on(self, task: str, protocol: str) -> list[Row]:
+        """The rows of a task under a protocol."""
+        rows = []
+        for entry in self.entries:
+            if entry.protocol == protocol and task in entry.cells:
+                rows.append(entry.cells[task])
+        return rows
 
     @property
     def baseline_mean(self) -> float | None:
         """Mean of the best baselines over the shared tasks; None where one of them has none."""
-        if not self.shared or not set(self.shared) <= set(self.baseline):
+        if not self.shared or not self.baseline.keys() >= {*self.shared}:
             return None
-        corpora, means = [], []
-        for info in self.columns:
-            if info.id in self.shared:
-                corpora.append(info.corpus)
-                means.append(self.baseline[info.id].mean)
-        return float(task_weights(corpora) @ means)
+        weights = task_weights([info.corpus for info in self.shared_columns])
+        return float(weights @ [self.baseline[info.id].mean for info in self.shared_columns])
+
+    def of_entries(self, is_shown: Callable[[Entry], bool]) -> Ranking:
+        """The same ranking with these entries alone, and without columns that no entry is left
+        for; those of the shared tasks stay.
+        """
+        entries = tuple(filter(is_shown, self.entries))
+        tasks = set(self.shared).union(*(entry.cells for entry in entries))
+        columns = tuple(info for info in self.columns if info.id in tasks)
+        return replace(self, entries=entries, columns=columns)
 
 
 def view_of(info: TaskInfo) -> str:
@@ -143,8 +166,7 @@ def views(results: Results) -> list[str]:
     for row in cells(results, "paper").rows:
         if row.source not in NOT_MODELS:
             scored.add(view_of(results.infos[row.task]))
-    shipped = [view for view in VIEWS if view in scored]
-    return shipped + sorted(scored - VIEWS.keys())
+    return sorted(scored, key=lambda view: ([*VIEWS, view].index(view), view))
 
 
 def ranking(
@@ -163,14 +185,18 @@ def ranking(
     """
     infos = results.infos
     in_view = [row for row in cells(results, average).rows if view_of(infos[row.task]) == view]
-    shown = rows_of_view(results, in_view)
+    view_rows = rows_of_view(results, in_view)
     if protocol is None:
-        protocol = _common_protocol([shown.protocols[line] for line in shown.lines])
-    scored_tasks = set().union(*shown.lines.values())
-    shared = tuple(task for task in tasks if task in scored_tasks)
+        protocol = _common_protocol(Counter(view_rows.protocols.values()))
+    scored_tasks = set().union(*view_rows.lines.values())
+    shared = tuple(filter(scored_tasks.__contains__, tasks))
     if not shared:
-        shared = _shared_of_suite(results, view, shown.of_protocol(protocol))
-    columns = tuple(info for task, info in infos.items() if task in scored_tasks)
+        shared = _shared_of_suite(results, view, view_rows.of_protocol(protocol))
+    types = [*TASK_FAMILIES, *(infos[task].type for task in scored_tasks)]
+    columns = sorted(
+        (info for task, info in infos.items() if task in scored_tasks),
+        key=lambda info: (info.id not in shared, types.index(info.type)),
+    )
     # Publications print few tasks under another average; the runs here have each, and are judged on
     # the same tasks whatever the average.
     of_runs = shared
@@ -180,73 +206,72 @@ def ranking(
         view=view,
         average=average,
         protocol=protocol,
-        columns=columns,
+        columns=tuple(columns),
         shared=shared,
-        entries=_entries(shown, protocol, shared),
-        baseline=shown.baseline,
-        best_runs=best_runs(shown, of_runs),
+        entries=_entries(view_rows, protocol, shared),
+        baseline=view_rows.baseline,
+        best_runs=best_runs(view_rows, of_runs),
     )
 
 
-def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
-    """The full protocol where any line has it, else the commonest."""
-    if "" in protocols_of_lines:
+def _common_protocol(lines: Counter[str]) -> str:
+    """The full protocol where any line has it, else the commonest. lines: protocol -> how many."""
+    if "" in lines:
         return ""
-    ordered = sorted(set(protocols_of_lines))
-    return max(ordered, key=protocols_of_lines.count, default="")
+    return max(sorted(lines), key=lines.__getitem__, default="")
 
 
 def _shared_of_suite(results: Results, view: str, eligible: Lines) -> tuple[str, ...]:
     """All tasks of the suite where some line has them all, else those that most lines share."""
-    suite = []
-    for task, info in results.infos.items():
-        if info.in_suite and info.suite == view:
-            suite.append(task)
-    is_whole = any(set(suite) <= scored.keys() for scored in eligible.values())
-    if suite and is_whole:
-        return tuple(suite)
+    suite = [info.id for info in results.infos.values() if info.in_suite and info.suite == view]
+    for scored in eligible.values():
+        if suite and scored.keys() >= {*suite}:
+            return tuple(suite)
     return shared_tasks(eligible, results.infos)
 
 
-def _entries(shown: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
+def _entries(view_rows: ViewRows, protocol: str, shared: Sequence[str]) -> tuple[Entry, ...]:
     """Ranked lines, best first; then the others, by protocol and number of tasks."""
-    mean_of = shown.means(shared)
-    ranked = [line for line in shown.of_protocol(protocol) if line in mean_of]
-    ranked.sort(key=lambda line: -mean_of[line].mean)
-    unranked = [line for line in shown.lines if line not in ranked]
-    unranked.sort(key=lambda line: (shown.protocols[line], -len(shown.lines[line]), line))
+    mean_of = view_rows.means(shared)
+    ranked = sorted(
+        filter(mean_of.__contains__, view_rows.of_protocol(protocol)),
+        key=lambda line: -mean_of[line].mean,
+    )
+    rank_of = {line: rank for rank, line in enumerate(ranked, 1)}
+    unranked = sorted(
+        view_rows.lines.keys() - rank_of.keys(),
+        key=lambda line: (view_rows.protocols[line], -len(view_rows.lines[line]), line),
+    )
     kinds: dict[Line, dict[str, Row]] = defaultdict(dict)
-    for kind, tasks in _tasks_by_kind(shown, shared).items():
-        for line, row in shown.means(tasks).items():
+    for kind, tasks in _tasks_by_kind(view_rows, shared).items():
+        for line, row in view_rows.means(tasks).items():
             kinds[line][kind] = row
-    marks = {group.line: group.mark for group in shown.results.groups}
     entries = []
-    for position, line in enumerate([*ranked, *unranked], 1):
+    for line in (*ranked, *unranked):
         model, variant, source = line
         entries.append(
             Entry(
                 model=model,
                 variant=variant,
                 source=source,
-                protocol=shown.protocols[line],
-                cells=shown.lines[line],
+                protocol=view_rows.protocols[line],
+                cells=view_rows.lines[line],
                 mean=mean_of.get(line),
-                rank=position if position <= len(ranked) else None,
+                rank=rank_of.get(line),
                 kinds=kinds[line],
-                mark=marks.get(line, ""),
+                mark=view_rows.marks.get(line, ""),
             )
         )
     return tuple(entries)
 
 
-def _tasks_by_kind(shown: ViewRows, shared: Sequence[str]) -> dict[str, list[str]]:
+def _tasks_by_kind(view_rows: ViewRows, shared: Sequence[str]) -> dict[str, list[str]]:
     """Kind of task -> its shared tasks; empty where all are of one kind."""
     tasks_of: dict[str, list[str]] = defaultdict(list)
     for task in shared:
-        family = TASK_FAMILIES.get(shown.results.infos[task].type)
-        if family is not None:
-            tasks_of[family].append(task)
-    return dict(tasks_of) if len(tasks_of) > 1 else {}
+        tasks_of[TASK_FAMILIES.get(view_rows.results.infos[task].type, "")].append(task)
+    tasks_of.pop("", None)
+    return tasks_of if len(tasks_of) > 1 else {}
 
 
 def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
@@ -255,10 +280,7 @@ def possible_ranks(results: Results, view_ranking: Ranking) -> dict[str, str]:
     Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
     `MOST_RANKED`, and where they cannot be compared.
     """
-    names = []
-    for entry in view_ranking.entries:
-        if entry.rank is not None and entry.source in TESTABLE:
-            names.append(entry.name)
+    names = [entry.name for entry in view_ranking.ranked if entry.source in TESTABLE]
     # of two lines with one name `compare` knows one
     if not 2 <= len(set(names)) == len(names) <= MOST_RANKED:
         return {}
@@ -289,12 +311,10 @@ def first_pair(
         for best in view_ranking.best_runs:
             if best.rivals:
                 pairs.append((2 if best.protocol else 0, (best.name, best.rivals[0]), best.tasks))
-            if best.published and not best.protocol:
+            if best.published:
                 pairs.append((1, (best.name, best.published[0].name), best.tasks))
         published = tuple(entry.name for entry in view_ranking.published[:2])
         if len(published) == 2:
             pairs.append((3 + position, published, view_ranking.shared))
-    if not pairs:
-        return (), ()
-    _, names, tasks = min(pairs, key=lambda pair: (pair[0], -len(pair[2])))
+    _, names, tasks = min(pairs, key=lambda pair: (pair[0], -len(pair[2])), default=(0, (), ()))
     return names, tasks

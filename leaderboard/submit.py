@@ -19,8 +19,10 @@ from leaderboard.launch import is_public
 from leaderboard.page import literal, results_dir, show_table
 
 MOST_LINES = 1_000
-PACKED = "submissions"
-"""Where `biobench submit` puts packs, in the folder that the app was started in."""
+PACKED = (SUBMITTED, "submissions")
+"""Folders for packs where the app was started: that of a results repository (docs/sharing.md), and
+the one that `biobench submit` makes where none is named.
+"""
 TELL = {
     "verified": st.success,
     "consistent": st.info,
@@ -37,7 +39,12 @@ def show() -> None:
         "manifest. Every score is computed again from the predictions. Nothing is kept here; send "
         "the pack as the results repository says."
     )
-    st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
+    pack = f"{SUBMITTED}/my-encoder"
+    st.code(
+        f"biobench submit my-org/my-encoder --out {pack}\n"
+        f"biobench verify-submission {pack} --against .",
+        language="bash",
+    )
     megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
         f"The pack as a zip file, at most {megabytes} MB",
@@ -45,12 +52,8 @@ def show() -> None:
         key="pack",
         max_upload_size=megabytes,
     )
-    # packs on the server that may be chosen: only these two folders are looked at
-    packs: list[Path] = []
-    for folder in (Path(PACKED), results_dir() / SUBMITTED):
-        if folder.is_dir():
-            packs += filter(_is_pack, sorted(folder.iterdir()))
     chosen = None
+    packs = _packs_here()
     if packs and uploaded is None and not is_public():
         chosen = st.selectbox(
             "or a pack on this machine",
@@ -58,9 +61,8 @@ def show() -> None:
             key="pack_here",
             format_func=lambda p: "–" if p is None else plain(f"{p.parent.name}/{p.name}"),
         )
-    if not st.button(
-        "Check", key="check", type="primary", disabled=uploaded is None and chosen is None
-    ):
+    has_none = uploaded is None and chosen is None
+    if not st.button("Check", key="check", type="primary", disabled=has_none):
         return
     if not _turn().acquire(blocking=False):
         st.warning("Another pack is being checked. Try again in a minute.")
@@ -75,8 +77,15 @@ def show() -> None:
         _turn().release()
 
 
-def _is_pack(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and (path / MANIFEST).is_file()
+def _packs_here() -> list[Path]:
+    """The packs on the server that may be chosen: only these folders are looked at."""
+    folders = [*map(Path, PACKED), results_dir() / SUBMITTED]
+    packs: dict[Path, None] = {}
+    for folder in folders:
+        for manifest in sorted(folder.glob(f"*/{MANIFEST}")):
+            if manifest.is_file() and not manifest.parent.is_symlink():
+                packs[manifest.parent.resolve()] = None
+    return list(packs)
 
 
 @st.cache_resource(show_spinner=False)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from biobench.errors import UsageError
 from biobench.report import charts
 from biobench.report.escape import plain
-from biobench.report.frame import build
+from biobench.report.frame import build, cells
 from biobench.report.groups import RunGroup
 from biobench.report.names import labels
 from biobench.report.results import Results
@@ -21,7 +24,8 @@ from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from leaderboard import curve, page
 from leaderboard.board import ranked
-from leaderboard.lines import Line
+from leaderboard.lines import TESTABLE, Line
+from leaderboard.numbers import score_cell
 from leaderboard.ranking import Entry, Ranking, view_of, views
 from leaderboard.table import entry_key, result_of, shown_names
 
@@ -29,6 +33,10 @@ MOST_LINES = 30
 """Models shown at first."""
 RARE = 30
 """Gold below which a label's F1 hangs on a few mentions."""
+PARTS = ("seen", "unseen")
+"""Slices of the mentions that stand beside each other."""
+RUN_HERE = ("frozen", *TESTABLE)
+"""Sources of rows that come from runs or predictions in the folder."""
 
 
 def show() -> None:
@@ -43,10 +51,10 @@ def show() -> None:
         _ranked_scores(loaded, info, ranked(loaded, view_of(info), (task,)))
     curve.show(loaded, task)
     _card(info)
-    groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
+    groups = [group for group in loaded.groups if group.task == task]
     if groups:
         with st.expander("Labels", expanded=True):
-            _show_labels(groups)
+            _show_labels(groups[:MOST_LINES])
     readings = set()
     for value in loaded.published:
         if value.task == info.published_as:
@@ -56,28 +64,32 @@ def show() -> None:
 
 
 def _listed_tasks(loaded: Results) -> list[str]:
-    """Tasks with runs here, then those with published values, then the rest of the suites."""
+    """Tasks on which a run here does more than guess, then the others with runs, then those with
+    published values, then the rest of the suites.
+    """
     ran = {group.task for group in loaded.groups}
     printed = {value.task for value in loaded.published}
-    run_here, published, others = [], [], []
-    for task, info in loaded.infos.items():
-        if task in ran:
-            run_here.append(task)
-        elif info.in_suite and info.published_as in printed:
-            published.append(task)
-        elif info.in_suite:
-            others.append(task)
-    return run_here + published + others
+    learnt = set()
+    for row in cells(loaded, "paper").rows:
+        if row.source in RUN_HERE and not row.guessing:
+            learnt.add(row.task)
+
+    def position(task: str) -> tuple[bool, ...]:
+        is_printed = loaded.infos[task].published_as in printed
+        return task not in learnt, task not in ran, not is_printed
+
+    listed = [task for task, info in loaded.infos.items() if info.in_suite or task in ran]
+    return sorted(listed, key=position)
 
 
 def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> None:
     """Every model's score on the task, the best first."""
     entries = [entry for entry in task_ranking.entries if info.id in entry.cells]
-    entries.sort(key=lambda entry: -entry.cells[info.id].mean)
     if not entries:
         return
+    entries.sort(key=lambda entry: -entry.cells[info.id].mean)
     listed = entries[:MOST_LINES]
-    if len(entries) > MOST_LINES and st.toggle(f"Show all {len(entries)}"):
+    if listed != entries and st.toggle(f"Show all {len(entries)}"):
         listed = entries
     words = ""
     baseline = task_ranking.baseline.get(info.id)
@@ -99,17 +111,14 @@ SliceRows = Mapping[Line, Mapping[str, Row]]
 
 def slice_rows(loaded: Results, task: str) -> SliceRows:
     """The scores on seen and on unseen mentions of every line that has both."""
-    names = ("seen", "unseen")
-    groups = []
-    for group in loaded.groups:
-        if group.task == task and all(brief.slices.keys() >= {*names} for brief in group.briefs):
-            groups.append(group)
+    groups = tuple(group for group in loaded.groups if group.task == task)
     of_line: dict[Line, dict[str, Row]] = defaultdict(dict)
-    for name in names if groups else ():
-        slice_results = sliced(replace(loaded, groups=tuple(groups)), name)
-        for row in build(slice_results, "paper", tasks=[task]).rows:
-            of_line[row.line][name] = row
-    return of_line
+    for slice_name in PARTS:
+        with suppress(UsageError):  # no run here has scores on it
+            slice_results = sliced(replace(loaded, groups=groups), slice_name)
+            for row in build(slice_results, "paper", tasks=[task]).rows:
+                of_line[row.line][slice_name] = row
+    return {line: rows for line, rows in of_line.items() if len(rows) == len(PARTS)}
 
 
 def _seen_and_unseen(slices: SliceRows) -> None:
@@ -148,18 +157,16 @@ def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None
     table = []
     for entry in entries:
         row = entry.cells[task]
-        cells: dict[str, object] = {
+        line: dict[str, object] = {
             "#": entry.rank,
-            "score": page.score_cell(row),
+            "score": score_cell(row),
             "model": page.link_to("models", "model", entry_key(entry), names[entry.name]),
             "seeds": row.n_seeds or None,
             "result": result_of(entry),
-            "seen": None,
-            "unseen": None,
         }
         for slice_name, slice_row in slices.get(entry.line, {}).items():
-            cells[slice_name] = 100 * slice_row.mean
-        table.append(cells)
+            line[slice_name] = 100 * slice_row.mean
+        table.append(line)
     page.show_table(
         table,
         config={"model": st.column_config.LinkColumn(display_text=page.LINK, width="large")},
@@ -174,49 +181,48 @@ def _card(info: TaskInfo) -> None:
         st.caption(
             "This task does not ship with BioBench; its records are all that is known of it."
         )
-    else:
-        about |= {"access": spec.access, "licence": spec.licence, "citation": spec.citation}
-    escaped = {name: page.literal(" ".join(value.split())) for name, value in about.items()}
-    if spec is None:
-        page.facts(escaped)
+        page.facts(_literal_facts(about))
         return
-    page.facts(escaped | {"homepage": page.link(spec.homepage)})
+    about |= {"access": spec.access, "licence": spec.licence, "citation": spec.citation}
+    page.facts(_literal_facts(about) | {"homepage": page.link(spec.homepage)})
     page.show_notes("Known issues and choices", list(spec.notes))
-    page.show_notes(
-        "Deviations from the compared protocol",
-        [f"{d.aspect}. Here: {d.here} There: {d.compared}" for d in spec.deviations],
-    )
+    deviations = []
+    for deviation in spec.deviations:
+        there = f"There: {deviation.compared}"
+        deviations.append(f"{deviation.aspect}. Here: {deviation.here} {there}")
+    page.show_notes("Deviations from the compared protocol", deviations)
     if spec.counts:
         with st.expander("Counts"):
             st.dataframe(pd.DataFrame(spec.counts))
 
 
+def _literal_facts(about: Mapping[str, str]) -> dict[str, str]:
+    return {name: page.literal(" ".join(value.split())) for name, value in about.items()}
+
+
 def _show_labels(groups: Sequence[RunGroup]) -> None:
     """F1 of each label as a chart of the first models here, and as a table of all."""
-    names = [page.key_of(group.line) for group in groups]
-    scores = [group.labels() for group in groups]
-    supports: dict[str, int] = {}
-    for by_label in scores:
-        for label, (support, _) in by_label.items():
-            supports.setdefault(label, support)
-    rows: list[dict[str, object]] = []
+    table: dict[str, dict[str, Any]] = {}
+    columns = ["label", "support in test"]
+    for group in groups:
+        name = plain(page.key_of(group.line))
+        # a model may have the name of one of the first columns
+        column = f"{name} " if name in columns[:2] else name
+        columns.append(column)
+        for label, (support, f1) in group.labels().items():
+            row = table.setdefault(label, {"label": plain(label), "support in test": support})
+            row[column] = 100 * f1
     marks = []
-    for label, support in supports.items():
-        row: dict[str, object] = {"label": plain(label), "support in test": support}
-        rare = ", rare" if support < RARE else ""
-        for position, (name, by_label) in enumerate(zip(names, scores, strict=True)):
-            # a model may have the name of one of the first columns
-            column = f"{plain(name)} " if name in ("label", "support in test") else plain(name)
-            f1 = 100 * by_label[label][1] if label in by_label else None
-            row[column] = f1
-            if f1 is not None and position < len(charts.COLOURS) and len(rows) < MOST_LINES:
-                line = f"{plain(label)} ({support}{rare})"
-                marks.append({"label": line, "model": column, "score": f1})
-        rows.append(row)
+    for row in list(table.values())[:MOST_LINES]:
+        rare = ", rare" if row["support in test"] < RARE else ""
+        label = f"{row['label']} ({row['support in test']}{rare})"
+        for column in columns[2 : 2 + len(charts.COLOURS)]:
+            if column in row:
+                marks.append({"label": label, "model": column, "score": row[column]})
     if marks:
         page.draw(charts.parts(marks, "label", "model", page.ink()), "F1 of each label, by model")
     st.caption(
         f"F1 of each label, mean over seeds, in percent; in brackets its gold in the test "
         f"documents, rare below {RARE}."
     )
-    page.show_table(rows)
+    page.show_table(pd.DataFrame(table.values(), columns=columns))

@@ -305,7 +305,7 @@ def differences(rows: Points, by: str, ink: str = INK) -> Any:
 
 
 def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
-    """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
+    """`score` by `length`, a line a `model`; a length without a score is written as not read."""
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")
     measured = sorted(set(frame["length"]))
@@ -319,11 +319,21 @@ def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
     chance = pd.DataFrame({"score": [50], "text": ["chance"], "length": [measured[0]]})
     base = alt.Chart(chance).encode(y=y)
     name = base.mark_text(align="left", dy=9, color=ink).encode(x=x, text="text:N")
-    curve = alt.Chart(frame).encode(x=x, y=y, color=colour)
-    marks = curve.encode(tooltip=_tooltip(["model"], ["length", "score"]))
-    read = marks.mark_point(size=65, opacity=1, filled=True).transform_filter("datum.read")
-    beyond = marks.mark_point(size=65, opacity=1).transform_filter("!datum.read")
-    layers = [_dashed_rule(base, ink), name, curve.mark_line(), read, beyond]
+    read = alt.Chart(frame.dropna(subset="score")).encode(x=x, y=y, color=colour)
+    points = read.mark_point(size=65, opacity=1, filled=True)
+    tips = _tooltip(["model"], ["length", "score"])
+    # below each other at the foot of the picture, where no accuracy stands
+    unread = frame[frame["score"].isna()]
+    unread = unread.assign(score=40 + 3 * unread.groupby("length").cumcount())
+    notes = alt.Chart(unread).encode(x=x, y=y, color=colour, tooltip=["model:N", "length:Q"])
+    notes = notes.mark_text(text="not read", align="right", baseline="bottom")
+    layers = [
+        _dashed_rule(base, ink),
+        name,
+        read.mark_line(),
+        points.encode(tooltip=tips),
+        notes,
+    ]
     # the height is that of the whole picture: a line of the legend must not flatten the curves
     return alt.layer(*layers).properties(height=260 + 18 * len(models))
 

@@ -34,17 +34,26 @@ def bodies(app):
     return [e.proto.body for e in app.get("html") if not e.proto.body.startswith("<style>")]
 
 
+def table_with(app, column, place=0):
+    """A table that has the column."""
+    return [table for table in app.dataframe if column in table.value.columns][place]
+
+
 def board(app, place=0):
     """A table of page one, indexed by the names that are read."""
-    frame = [f.value for f in app.dataframe if "rank" in f.value.columns][place]
+    frame = table_with(app, "rank", place).value
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
 
 
 def board_texts(app, place=0):
     """As `board`, its cells as they are shown."""
-    shown = [f.proto for f in app.dataframe if "rank" in f.value.columns][place]
-    frame = convert_arrow_bytes_to_pandas_df(shown.arrow_data.styler.display_values)
+    frame = cell_texts(table_with(app, "rank", place))
     return frame.set_index(frame["model"].str.partition("#")[2].map(unquoted))
+
+
+def cell_texts(table):
+    """The cells of a table as they are shown."""
+    return convert_arrow_bytes_to_pandas_df(table.proto.arrow_data.styler.display_values)
 
 
 def unquoted(text):

@@ -6,14 +6,15 @@ import io
 import json
 import re
 import shutil
-import zipfile
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from biobench.comparison.compare import compare
 from biobench.report.curve import answer, curves_of
+from biobench.report.details.mistakes import SIDES
 from biobench.report.details.needle import map_html, needle_grids
 from biobench.report.frame import build
 from biobench.report.results import load
@@ -25,12 +26,23 @@ from leaderboard.board import _choose_views
 from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.needle import read_grids
 from leaderboard.submit import checked
-from tests.helpers.app_make import PATHS, board, board_texts, bodies, open_app, texts
+from tests.helpers.app_make import (
+    PATHS,
+    board,
+    board_texts,
+    bodies,
+    cell_texts,
+    open_app,
+    table_with,
+    texts,
+)
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_needle, save_pretraining
 from tests.leaderboard.conftest import HOSTILE
 from tests.report.test_curve import FIRST, SECOND, TASK, save_curve
+
+SHARING = Path(__file__).parents[2] / "docs" / "sharing.md"
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +91,7 @@ def test_runs_with_few_tasks_stand_behind_one_line(monkeypatch, runs):
     app = open_app(monkeypatch, runs, suite="English")
     assert HOSTILE not in board(app).index
     (few,) = (toggle for toggle in app.toggle if toggle.key == "few_en")
-    assert few.label.replace("\\", "") == "English: 2 models with 1 of 11 tasks"
+    assert few.label.replace("\\", "") == "English: show 2 more models run here, with 1 of 11 tasks"
     few.set_value(True).run()
     assert HOSTILE in board(app).index
     assert "org/high" in board(app).index, "four of eleven tasks are more than a third"
@@ -114,33 +126,26 @@ def test_page_one_ranks_by_the_average_of_its_switch_and_of_the_address(monkeypa
         assert "Each task counts by macro F1" in texts(shown)
 
 
-def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
-    """Page one leaves them out and counts them; the choice of protocol ranks them among
-    themselves."""
+def test_runs_of_another_protocol_are_shown_and_ranked_under_their_own_choice(monkeypatch, stores):
     whole = open_app(monkeypatch, stores["shipped"], suite="English")
-    assert not board(whole)["result"].str.contains("small").any()
-    (count,) = re.findall(r"Not shown: (\d+) lines are under the small protocol", texts(whole))
-    small = board(
-        open_app(
-            monkeypatch,
-            stores["shipped"],
-            suite="English",
-            protocol="small protocol",
-            few_en="true",
-        )
-    )
-    own = small[small["result"] == "run here, small protocol"]
-    assert len(own) == int(count)
+    small = board(whole)[board(whole)["result"] == "run here, small protocol"]
+    assert len(small) == 5, "those with more than a third of the tasks"
+    assert small["rank"].isna().all()
+    assert "Shown, not ranked: small protocol" in texts(whole)
+    assert "Best run here under the small protocol" in texts(whole)
+    searched = open_app(monkeypatch, stores["shipped"], suite="English", search="pubmed")
+    assert "not ranked" not in texts(searched), "of rows that are not shown nothing is said"
+    query = {"protocol": "small protocol", "few_en": "true"}
+    chosen = board(open_app(monkeypatch, stores["shipped"], suite="English", **query))
+    own = chosen[chosen["result"] == "run here, small protocol"]
     assert own["rank"].notna().any()
-    assert small["rank"].isna()["PubMedBERT"], "a full run is not ranked under it"
+    assert chosen["rank"].isna()["PubMedBERT"], "a full run is not ranked under it"
 
 
 def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "models", model="org/middle")
     assert app.title[0].value == "org/middle"
-    table = next(f.value for f in app.dataframe if "behind the best" in f.value.columns).set_index(
-        "task"
-    )
+    table = table_with(app, "behind the best").value.set_index("task")
     assert len(table) == 4
     gad = table.loc["tasks?task=gad#gad"]
     sources = ("run", "published")
@@ -152,9 +157,11 @@ def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch
     mean = gad["score"]
     assert gad["behind the best"] == pytest.approx(100 * best - mean, abs=0.06)
     assert gad["best baseline"] == 30.0
-    assert "no runs, so no seeds" in texts(
-        open_app(monkeypatch, runs, "models", model="PubMedBERT · published")
-    )
+    for name in ("PubMedBERT · published", "PubMedBERT"):
+        published = open_app(monkeypatch, runs, "models", model=name)
+        assert published.title[0].value == "PubMedBERT", "also where it names one row"
+        assert "no runs, so no seeds" in texts(published)
+        assert not published.warning
 
 
 def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
@@ -162,9 +169,12 @@ def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
     assert "not above guessing, left out: pubmedqa" in texts(app)
     shown = {metric.label: metric.value for metric in app.metric}
     assert shown["English, other tasks, not ranked"] == "0 of 1 tasks"
-    (guessed,) = (f.value for f in app.dataframe if "remark" in f.value.columns)
+    guessed = table_with(app, "remark").value
     assert guessed["remark"].tolist() == ["not above guessing"]
     assert "behind the best" not in guessed.columns
+    tasks = open_app(monkeypatch, stores["shipped"], "tasks").selectbox(key="task")
+    assert tasks.value == "anatem" == tasks.options[0], "models learn it"
+    assert tasks.options.index("pubmedqa") > tasks.options.index("gad")
 
 
 def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
@@ -180,14 +190,14 @@ def test_a_task_page_shows_thirty_lines_and_all_on_demand(monkeypatch, tmp_path)
         save_run(tmp_path, f"org/model-{number}", "jnlpba", 42, 0.3 + number / 100)
     app = open_app(monkeypatch, tmp_path, "tasks", task="jnlpba")
     for lines in (30, 49):
-        assert len(next(f.value for f in app.dataframe if "result" in f.value.columns)) == lines
+        assert len(table_with(app, "result").value) == lines
         app.toggle[0].set_value(True).run()
     assert any("Deviations" in e.label for e in app.expander)
 
 
 def test_a_task_page_shows_seen_and_unseen_mentions_as_the_report_does(monkeypatch, stores):
     app = open_app(monkeypatch, stores["shipped"], "tasks", task="ncbi_disease")
-    table = next(f.value for f in app.dataframe if "unseen" in f.value.columns)
+    table = table_with(app, "unseen").value
     unseen = build(stores["shipped"], "paper", tasks=["ncbi_disease"], slice="unseen")
     (row,) = (r for r in unseen.rows if (r.model, r.variant) == ("all-MiniLM-L6-v2", ""))
     shown = table[table["model"].str.contains("all-MiniLM-L6-v2")].iloc[0]
@@ -216,19 +226,11 @@ def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monke
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad")
     confusion = app.dataframe[0].value.set_index("gold")
     every = confusion.to_numpy().sum()
-    assert (
-        f"{every - sum(confusion.loc[name, name] for name in confusion.index)} of {every} documents"
-        in texts(app)
-    )
+    wrong = every - sum(confusion.loc[name, name] for name in confusion.index)
+    assert f"{wrong} of {every} documents" in texts(app)
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad", against="org/high")
     counts = app.dataframe[0].value
-    assert list(counts.columns) == [
-        "label",
-        "both right",
-        "only A right",
-        "only B right",
-        "neither",
-    ]
+    assert tuple(counts.columns) == ("label", *SIDES)
     assert counts["only B right"].sum() > counts["only A right"].sum()
 
 
@@ -242,6 +244,16 @@ def test_the_needle_map_is_the_grid(runs):
     assert re.findall(r">([\d.]+)<br><small>([\d.]+)–([\d.]+)</small></td>", shown) == scored
     assert shown.count(">n/a<") == len(cells) - len(scored)
     assert "<b>name" not in shown
+
+
+def test_a_length_beyond_the_window_is_said_to_be_not_read(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "needle", task="needle_fr")
+    assert "org/high reads furthest: up to 1,024" in texts(app)
+    shown = cell_texts(table_with(app, "reads up to"))
+    assert shown[["2,048", "4,096"]].to_numpy().tolist() == [["not read", "not read"]]
+    assert not shown[["512", "1,024"]].isin(["not read"]).any(axis=None)
+    at_chance = open_app(monkeypatch, runs, "needle", task="needle_en")
+    assert "No model here is above chance, so none leads" in texts(at_chance)
 
 
 def test_pretraining_shows_ledgers_and_published_experiments(monkeypatch, runs):
@@ -299,19 +311,22 @@ def test_names_are_neither_markup_nor_links(name):
 
 
 def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
+    """In the folder that the page and docs/sharing.md name, or the one that `submit` makes."""
     honest_run(tmp_path / "results")
-    pack = submit("org/tiny", tmp_path / "results", tmp_path / "work" / "submissions" / "tiny")
-    monkeypatch.chdir(tmp_path / "work")
     app = open_app(monkeypatch, tmp_path / "results", "submit")
     assert app.button(key="check").disabled
+    for text in (app.code[0].value, SHARING.read_text(encoding="utf-8")):
+        assert "--out submitted/my-encoder\nbiobench verify-submission submitted/my-" in text
+    monkeypatch.chdir(tmp_path)
+    pack = submit("org/tiny", "results", tmp_path / "submitted" / "tiny")
+    submit("org/tiny", "results")
+    offered = app.run().selectbox(key="pack_here").options
+    assert [option.partition("/")[0] for option in offered] == ["–", "submitted", "submissions"]
     app.selectbox(key="pack_here").select_index(1).run()
     app.button(key="check").click().run()
     assert "waits for a maintainer" in app.warning[0].value, "nobody else has runs on it here"
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(p for p in pack.rglob("*") if p.is_file()):
-            archive.write(path, path.relative_to(pack).as_posix())
-    uploaded = checked(held)
+    archive = shutil.make_archive(str(tmp_path / "pack"), "zip", pack)
+    uploaded = checked(io.BytesIO(Path(archive).read_bytes()))
     assert uploaded.state == "verified"
     assert uploaded.checks == examine(pack).checks
     assert {c.code for c in checked(io.BytesIO(b"not a zip")).checks} == {"L06"}
