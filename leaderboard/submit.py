@@ -37,7 +37,10 @@ def show() -> None:
         "manifest. Every score is computed again from the predictions. Nothing is kept here; send "
         "the pack as the results repository says."
     )
-    st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
+    commands = (
+        f"biobench submit MODEL --out {PACKED}/NAME\nbiobench verify-submission {PACKED}/NAME"
+    )
+    st.code(commands, language="bash")
     megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
         f"The pack as a zip file, at most {megabytes} MB",

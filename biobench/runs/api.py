@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from biobench.core.files import make_folder
+from biobench.runs.gates import announce, below_baselines, stored_verdicts
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.plan import RunPlan, make_plan, unstored
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.runs.table import RunResults
-from biobench.schema.baseline import ORDER, BaselineRecord
 from biobench.store import Store
 
 
@@ -40,8 +39,7 @@ def run(call: _Call) -> RunResults:
     disable_progress_bar()  # type: ignore[no-untyped-call]
     reporter = call.reporter or Reporter()
     plan = make_plan(replace(call, reporter=None), reporter)
-    for line in plan.remarks():
-        logging.getLogger("biobench").warning(line)
+    announce(plan, reporter)
     return run_plan(plan, reporter)
 
 
@@ -71,7 +69,7 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
         made = _run(plan, reporter)
     finally:
         torch.set_num_threads(threads)
-    results += made if plan.request.no_test else below_baselines(made, plan.verdicts())
+    results += made if plan.request.no_test else below_baselines(made, stored_verdicts(plan))
     return results
 
 
@@ -96,13 +94,13 @@ def _planned(plan: RunPlan) -> list[RunResult]:
             lines.append(of_record(store, record, "skipped", "the same run is stored already"))
             continue
         begun = not request.force and store.is_begun(item.task.id, item.key)
-        seconds = pace.seconds(item)
+        seconds = pace.seconds(item, tokens[item.key])
         lines.append(
             replace(
                 item.result(request, "planned", "resumes from its last state" if begun else None),
                 seconds_expected=None if seconds is None else round(seconds, 1),
                 steps_expected=steps_of(item),
-                tokens_expected=tokens.get(item.key),
+                tokens_expected=tokens[item.key],
             )
         )
     return lines
@@ -133,32 +131,3 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     order = {item.key: position for position, item in enumerate(plan.items)}
     ended = execute(context, longest_first(plan.items), reporter, made)
     return sorted(ended, key=lambda result: order[result.key or ""])
-
-
-def below_baselines(
-    results: Sequence[RunResult], verdicts: Mapping[str, BaselineRecord]
-) -> list[RunResult]:
-    """The results, those that do not reach their task's best stored baseline with its name and
-    score.
-
-    Baselines learn from all training documents: a run on some of them is compared with none.
-    """
-    marked = []
-    for result in results:
-        verdict = verdicts.get(result.task)
-        if verdict is not None and result.is_scored and result.limit is None:
-            best = _best_baseline(verdict, result.headline)
-            if best is not None and result.scores[result.headline] < best[1]:
-                result = replace(result, baseline=best)
-        marked.append(result)
-    return marked
-
-
-def _best_baseline(verdict: BaselineRecord, metric: str) -> tuple[str, float] | None:
-    """Name and score of the policy without skill that scores highest."""
-    scores = {
-        policy.name: policy.scores[metric]
-        for policy in verdict.policies
-        if policy.kind == "floor" and policy.name != ORDER and metric in policy.scores
-    }
-    return max(scores.items(), key=lambda pair: pair[1], default=None)

@@ -2,7 +2,8 @@
 
 The time of a run is taken as proportional to the characters that it reads and to the model's
 parameters, on one device. A run of the same model on the same task counts before one of the same
-model, and that before any other.
+model, and that before any other; where none reads the same texts as often, the speed of training
+counts.
 """
 
 from __future__ import annotations
@@ -26,14 +27,21 @@ _SAMPLE = 64
 class Pace:
     """Seconds a character that the stored runs of the plan's tasks took on its device, by (model,
     task) and model; under the empty key seconds a character and parameter, of all models.
+
+    speeds: tokens a second of every run that trained an encoder there, by model; under the empty
+    key tokens times parameters a second.
     """
 
     def __init__(self, plan: RunPlan) -> None:
         self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self.speeds: dict[tuple[str, ...], list[float]] = defaultdict(list)
         origin = "checkpoint" if plan.request.track == READY else "run"
         conditions = (device_name(plan.device), origin, plan.request.limit)
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
         for brief in Store(plan.request.results_dir).briefs()[0]:
+            if brief.device == conditions[0] and brief.train_tokens_per_second:
+                self.speeds[brief.weights,].append(brief.train_tokens_per_second)
+                self.speeds[()].append(brief.train_tokens_per_second * brief.parameters)
             length = read.get((brief.task, brief.spec))
             made_alike = (brief.device, brief.origin, brief.limit) == conditions
             if length is None or not made_alike:
@@ -44,8 +52,8 @@ class Pace:
             if brief.parameters:
                 self.rates[()].append(rate / brief.parameters)
 
-    def seconds(self, item: Item) -> float | None:
-        """What the item will take; None where no stored run tells."""
+    def seconds(self, item: Item, tokens: int) -> float | None:
+        """What the item, which reads so many tokens, will take; None where no stored run tells."""
         weights, parameters = item.checkpoint.hash, item.checkpoint.parameters
         rates = self.rates.get((weights, item.task.id)) or self.rates.get((weights,))
         if rates:
@@ -53,6 +61,12 @@ class Pace:
         any_model = self.rates.get(())
         if any_model and parameters:
             return median(any_model) * characters(item) * parameters
+        if item.is_frozen or item.track == READY:
+            return None
+        if (weights,) in self.speeds:
+            return tokens / median(self.speeds[weights,])
+        if () in self.speeds and parameters:
+            return tokens * parameters / median(self.speeds[()])
         return None
 
 

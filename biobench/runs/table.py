@@ -8,11 +8,11 @@ import os
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from biobench.core.progress import in_words
+from biobench.core.progress import about, in_words
 from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ _FILE_WIDTH = 140
 """Columns of the table where no terminal sets them."""
 _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
 _TEXTS = ("model", "task", "seeds", "status", "settings")
-"""Columns that may be folded; the others are numbers."""
+"""Columns that are broken between words; the others are numbers."""
+_FOLDED = {"model": 14, "settings": 12}
+"""Columns whose words may be broken too, after so many signs."""
+_GIVING_WAY = ("micro", "seconds", "lost", "cut", "tokens", "steps", "macro")
+"""Columns that are left out of a narrow table, the first first."""
 
 
 class RunResults(list[RunResult]):
@@ -62,21 +66,71 @@ def print_results(results: Sequence[RunResult]) -> None:
 
 
 def _print(results: Sequence[RunResult], console: Console) -> None:
+    rows = cells_of(results)
+    if rows:
+        _print_table(rows, console)
+    for line in reasons(results):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
+    """The table in the console's width: less important columns are left out where there is no room
+    for them; no heading, status or number is broken.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    rows = cells_of(results)
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    for name in _GIVING_WAY:
+        if set(columns.get(name, ())) == {_DASH}:
+            del columns[name]
+    left_out = []
+    for name in _GIVING_WAY:
+        if name in columns and _least_width(columns) > console.width:
+            left_out.append(name)
+            del columns[name]
+    console.width = max(console.width, _least_width(columns))
     table = Table(box=None, pad_edge=False)
-    for name in rows[0] if rows else ():
-        if name in _TEXTS:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, overflow="fold", justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row.values()))
+    for name, width in _widths(columns, console.width).items():
+        table.add_column(
+            name,
+            overflow="fold",
+            justify="left" if name in _TEXTS else "right",
+            width=width,
+        )
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*map(Text, cells))
     console.print(table)
-    for line in reasons(results):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if left_out:
+        note = f"{', '.join(left_out)}: in a wider terminal, or with --json"
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _least_width(columns: Mapping[str, Sequence[str]]) -> int:
+    """Of a table of these columns: two signs between them, and words whole but in long names."""
+    return sum(2 + _least(name, cells) for name, cells in columns.items()) - 2
+
+
+def _least(name: str, cells: Sequence[str]) -> int:
+    if name not in _TEXTS:
+        return max(map(len, (name, *cells)))
+    words = [word for cell in cells for word in cell.split()]
+    longest = max(map(len, words), default=0)
+    return max(len(name), min(longest, _FOLDED.get(name, longest)))
+
+
+def _widths(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
+    """The columns' widths: the least of each, and what is left over to texts, the shortest
+    first.
+    """
+    widths = {name: _least(name, cells) for name, cells in columns.items()}
+    left = width - _least_width(columns)
+    wanted = {name: max(map(len, cells)) - widths[name] for name, cells in columns.items()}
+    for name in sorted(widths, key=lambda name: wanted[name]):
+        more = max(0, min(wanted[name], left))
+        widths[name] += more
+        left -= more
+    return widths
 
 
 def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
@@ -263,7 +317,8 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
     time = "no timings on this device yet"
     if seconds:
-        time = f"about {in_words(sum(seconds))}, judged by stored runs on this device"
+        time = f"{about(sum(seconds))}, judged by stored runs on this device"
         if len(seconds) < len(planned):
             time += f", {len(planned) - len(seconds)} more of unknown length"
-    yield f"{len(planned)} runs to make: {time}"
+    noun = "run" if len(planned) == 1 else "runs"
+    yield f"{len(planned)} {noun} to make: {time}"
