@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,14 +16,19 @@ from biobench.data.suite import load_suite, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
 from biobench.report.curve import as_rows, as_text, curves_of
+from biobench.report.escape import plain
 from biobench.report.frame import Report, cells
 from biobench.report.frames import COLUMNS, tidy
 from biobench.report.results import Results
 from biobench.report.row import AverageName
+from biobench.report.sheets import percent
+from biobench.schema.kind import get_metric
 from biobench.schema.suite import SuiteSpec
 
 DATA_FORMATS = ("csv", "json")
 """Formats that a program reads."""
+MOST_IN_SHORT = 3
+"""Tasks of an only own model that are repeated below the notes."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,29 @@ def more_published(filters: Filters, results: Results) -> str:
     return (
         f"* published values of {len(further)} more tasks: `biobench report --source published`\n"
     )
+
+
+def in_short(table: Report) -> str:
+    """The scores of the only own model, task by task, over the best baseline and the best published
+    score; empty where there are more models, or too many tasks for the foot of a screen.
+    """
+    own = [row for row in table.rows if row.source == "run"]
+    if len({row.line for row in own}) != 1 or len(own) > MOST_IN_SHORT:
+        return ""
+    lines = []
+    for row in own:
+        metric = get_metric(row.metric)
+        best = min if metric.falls else max
+        compared = []
+        for source in ("baseline", "published"):
+            others = [r for r in table.rows if (r.source, r.task) == (source, row.task)]
+            if others:
+                leader = best(others, key=attrgetter("mean"))
+                compared.append(f"  {percent(leader):<12}best {source}: {leader.name}")
+        if compared:
+            title = f"{row.task} in short ({metric.words}, in percent):"
+            lines += [title, f"  {percent(row):<12}{row.name}", *compared]
+    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def write_table(
