@@ -175,7 +175,6 @@ def _one(
             reporter.step(name, done, total, what)
 
         reporter.start(name, position, total)
-        step(0, 0, "measuring baselines")
         ask_gate(plan, task, reporter)
         try:
             result = _make(item, context, step, claim)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
 from biobench.data.load import load_data
 from biobench.runs.plan import RunPlan, TaskEntry
@@ -42,6 +43,8 @@ def ask_gate(plan: RunPlan, task_id: str, reporter: Reporter) -> None:
     # the verdict looks at the first of several splits, and always at all documents
     entry = next(e for e in plan.tasks if e.id == task_id)
     stored = _stored_verdict(plan, entry)
+    if stored is None:
+        reporter.stage(f"measuring baselines of {task_id}")
     read_whole = None
     if request.limit is not None:
         read_whole = partial(load_data, entry.loaded, request.data_dir)
@@ -62,10 +65,9 @@ def stored_verdicts(plan: RunPlan) -> dict[str, BaselineRecord]:
     """Baselines and verdict of each task for which the results folder holds them."""
     stored = {}
     for entry in plan.tasks:
-        if not entry.loaded.fold:
-            verdict = _stored_verdict(plan, entry)
-            if verdict is not None:
-                stored[entry.id] = verdict
+        verdict = _stored_verdict(plan, entry)
+        if verdict is not None:
+            stored[entry.id] = verdict
     return stored
 
 
@@ -83,9 +85,8 @@ def below_baselines(
     """
     marked = []
     for result in results:
-        verdict = verdicts.get(result.task)
-        if verdict is not None and result.is_scored and result.limit is None:
-            best = _best_baseline(verdict, result.headline)
+        if result.task in verdicts and result.is_scored and result.limit is None:
+            best = _best_baseline(verdicts[result.task], result.headline)
             if best is not None and result.scores[result.headline] < best[1]:
                 result = replace(result, baseline=best)
         marked.append(result)
@@ -94,9 +95,8 @@ def below_baselines(
 
 def _best_baseline(verdict: BaselineRecord, metric: str) -> tuple[str, float] | None:
     """Name and score of the policy without skill that scores highest."""
-    scores = {
-        policy.name: policy.scores[metric]
-        for policy in verdict.policies
-        if policy.kind == "floor" and policy.name != ORDER and metric in policy.scores
-    }
-    return max(scores.items(), key=lambda pair: pair[1], default=None)
+    scores = {}
+    for policy in verdict.policies:
+        if policy.kind == "floor" and policy.name != ORDER and metric in policy.scores:
+            scores[policy.name] = policy.scores[metric]
+    return max(scores.items(), key=itemgetter(1), default=None)

@@ -15,7 +15,7 @@ from biobench.data.locate import choose, data_folder
 from biobench.data.suite import matching, picked, pool, skipped, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
-from biobench.runs.options import Executor, RunRequest, Track
+from biobench.runs.options import Executor, RunRequest, Track, flag_of
 from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
 from biobench.schema.record import READY
 from biobench.schema.strict import FieldError, repeated
@@ -43,24 +43,23 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     return tasks, lines
 
 
+_NUMBER = (r"auto|0*[1-9][0-9]{0,8}", "auto, or a number of processes: 1, 2, ...")
+_VALUES = {
+    "executor": ("|".join(get_args(Executor)), " or ".join(get_args(Executor))),
+    "track": ("|".join(get_args(Track)), " or ".join(get_args(Track))),
+    "protocol": ("|".join(PROTOCOLS), " or ".join(PROTOCOLS)),
+    "device": (r"auto|cpu|cuda(:\d+)?", "use auto, cpu or cuda"),
+    "parallel": _NUMBER,
+    "seeds_at_once": _NUMBER,
+}
+"""Option to the pattern of what it may be, and that in words."""
+
+
 def _check_options(request: RunRequest) -> None:
-    for option, value, allowed in (
-        ("--executor", request.executor, get_args(Executor)),
-        ("--track", request.track, get_args(Track)),
-        ("--protocol", request.protocol, tuple(PROTOCOLS)),
-    ):
-        if value is not None and value not in allowed:
-            raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(allowed))
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
-        raise UsageError(f"unknown --device '{request.device}'", hint="use auto, cpu or cuda")
-    for option, number in (
-        ("--parallel", request.parallel),
-        ("--seeds-at-once", request.seeds_at_once),
-    ):
-        if not re.fullmatch(r"auto|0*[1-9][0-9]{0,8}", number):
-            raise UsageError(
-                f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ..."
-            )
+    for name, (pattern, words) in _VALUES.items():
+        value = getattr(request, name)
+        if value is not None and not re.fullmatch(pattern, str(value)):
+            raise UsageError(f"unknown {flag_of(name, value)} '{value}'", hint=words)
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     _check_ray(request)
@@ -111,7 +110,8 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
     those that `--task` names.
     """
     filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
-    if not request.tasks and request.suite is None and not any(filters.values()):
+    is_filtered = any(filters.values())
+    if not any((request.tasks, request.suite is not None, is_filtered)):
         raise UsageError(
             "no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all"
         )
@@ -121,7 +121,7 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
     if request.suite is not None:
         members, lines = _suite(request.suite, request.track)
         loaded += [task for task in members if task.id not in named]
-    if any(filters.values()):
+    if is_filtered:
         loaded = _filtered(loaded, filters)
     if not loaded:
         raise UsageError(
@@ -177,18 +177,15 @@ def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
     """The tasks of a suite that the track runs, and a line for each that is skipped."""
     members, lines = [], skipped(suite)
     for task in suite_tasks(suite):
-        if track == "frozen" and not _can_be_probed(task):
+        kind = get_kind(task.spec.type)
+        has_own_probe = kind.trains and task.spec.training.encoder == "frozen"
+        if track == "frozen" and (has_own_probe or not kind.probes):
             lines.append(
                 f"{task.id} is skipped: it has no probe on a frozen encoder, or brings its own"
             )
         else:
             members.append(task)
     return members, lines
-
-
-def _can_be_probed(task: LoadedTask) -> bool:
-    kind = get_kind(task.spec.type)
-    return kind.probes and not (kind.trains and task.spec.training.encoder == "frozen")
 
 
 def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
@@ -240,11 +237,11 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
             missing[task.id] = error
     if not missing:
         return
-    hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     problem = f"tasks {', '.join(missing)}: no data below {folder}"
+    hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     if len(missing) == 1:
         (reason,) = missing.values()
-        hints, problem = [reason.hint], reason.what
+        problem, hints = reason.what, [reason.hint]
     if is_used:
         hints.append(f"or link a folder that lies elsewhere into {folder} (ln -s)")
     raise DataUnavailableError(problem, hint="; ".join(hints))

@@ -10,6 +10,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from biobench.core.progress import about, in_words
@@ -74,21 +75,12 @@ def _print(results: Sequence[RunResult], console: Console) -> None:
 
 
 def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
-    """The table in the console's width: less important columns are left out where there is no room
-    for them; no heading, status or number is broken.
-    """
+    """The table in the console's width: no heading, status or number is broken."""
     from rich.table import Table
     from rich.text import Text
 
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    for name in _GIVING_WAY:
-        if set(columns.get(name, ())) == {_DASH}:
-            del columns[name]
-    left_out = []
-    for name in _GIVING_WAY:
-        if name in columns and _least_width(columns) > console.width:
-            left_out.append(name)
-            del columns[name]
+    left_out = _take_out(columns, console.width)
     console.width = max(console.width, _least_width(columns))
     table = Table(box=None, pad_edge=False)
     for name, width in _widths(columns, console.width).items():
@@ -104,6 +96,21 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
     if left_out:
         note = f"{', '.join(left_out)}: in a wider terminal, or with --json"
         console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _take_out(columns: dict[str, list[str]], width: int) -> list[str]:
+    """Take out columns without a value, and then the less important ones until the table has room;
+    the names of the latter.
+    """
+    for name in _GIVING_WAY:
+        if set(columns.get(name, ())) <= {_DASH}:
+            columns.pop(name, None)
+    left_out = []
+    for name in _GIVING_WAY:
+        if name in columns and _least_width(columns) > width:
+            del columns[name]
+            left_out.append(name)
+    return left_out
 
 
 def _least_width(columns: Mapping[str, Sequence[str]]) -> int:
@@ -133,18 +140,25 @@ def _widths(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
     return widths
 
 
+def _by_row(results: Iterable[RunResult]) -> dict[tuple[str, str, str], list[RunResult]]:
+    """The runs of each row: of one model, task and settings."""
+    rows: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
+    for result in results:
+        rows[result.model, result.task, settings_of(result)].append(result)
+    return rows
+
+
 def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
     """The rows of the table, cells by column: one for each model, task and settings."""
-    groups: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
-    for result in results:
-        groups[result.model, result.task, settings_of(result)].append(result)
     is_plan = any(result.status == "planned" for result in results)
+    values = _costs if is_plan else _scores
+    groups = _by_row(results)
     has_settings = any(settings for *_, settings in groups)
     rows = []
     for (model, task, settings), runs in groups.items():
         row = {"model": model, "task": task}
         row |= {"seeds": _seeds_in_words(runs), "status": _status_in_words(runs)}
-        row |= _costs(runs) if is_plan else _scores(runs)
+        row |= values(runs)
         if has_settings:
             row["settings"] = settings
         rows.append(row)
@@ -253,6 +267,19 @@ def _seeds_in_words(runs: Sequence[RunResult]) -> str:
     return ", ".join(map(str, seeds))
 
 
+_SIGNS = {
+    "limit": "limit: no baseline is compared, because baselines learn from all documents",
+    "truncated_documents": (
+        "cut: test documents longer than the model's window; the rest of them is not read"
+    ),
+    "lost_gold": (
+        "lost: gold beyond the window, or with edges that no model predicts (`edges` of "
+        "`biobench data verify`); it counts as missed"
+    ),
+}
+"""What is said below the table where a run has such a number."""
+
+
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines below the table: what a dry run would take, scores below a baseline, signs."""
     yield from _expected_time(results)
@@ -261,29 +288,24 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
             yield f"{model}: {folder}"
     scored = [r for r in results if r.is_scored]
     yield from _below_baselines(scored)
-    if any(r.limit is not None for r in scored):
-        yield "limit: no baseline is compared, because baselines learn from all documents"
-    if any(r.truncated_documents for r in scored):
-        yield "cut: test documents longer than the model's window; the rest of them is not read"
-    if any(r.lost_gold for r in scored):
-        yield (
-            "lost: gold beyond the window, or with edges that no model predicts (`edges` of "
-            "`biobench data verify`); it counts as missed"
-        )
+    for number, line in _SIGNS.items():
+        if any(map(attrgetter(number), scored)):
+            yield line
 
 
 def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
     """A line for each row of which some runs are below the best baseline."""
-    groups: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
-    for result in scored:
-        groups[result.model, result.task, settings_of(result)].append(result)
-    for (model, task, settings), runs in groups.items():
+    for (model, task, settings), runs in _by_row(scored).items():
         baselines = [r.baseline for r in runs if r.baseline is not None]
-        if baselines:
-            name, score = baselines[0]
-            share = f"{len(baselines)} of {len(runs)} runs " if len(baselines) < len(runs) else ""
-            row = f"{model} on {task} ({settings})" if settings else f"{model} on {task}"
-            yield f"{row}: {share}below the baseline {percent(score)} ({name})"
+        if not baselines:
+            continue
+        row, share = f"{model} on {task}", ""
+        if settings:
+            row += f" ({settings})"
+        if len(baselines) < len(runs):
+            share = f"{len(baselines)} of {len(runs)} runs "
+        name, score = baselines[0]
+        yield f"{row}: {share}below the baseline {percent(score)} ({name})"
 
 
 def folder_option(results_dir: str) -> str:
