@@ -24,6 +24,7 @@ from biobench.schema.task import parse_seeds
 _FRACTION = "training.train_fraction"
 _TRAINS = re.compile(r"training\.(?!precision)")
 """Begins an override that changes how a model is trained."""
+_PROBE = re.compile(r"\s*probe\b")
 
 
 def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
@@ -115,7 +116,7 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError(
             "no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all"
         )
-    loaded = [load_task(task) for task in matching(request.tasks)]
+    loaded = list(map(load_task, matching(request.tasks)))
     named = {task.id for task in loaded}
     lines: list[str] = []
     if request.suite is not None:
@@ -190,30 +191,41 @@ def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
 
 def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
     """The task with the overrides of the request's protocol or track, and those of the request."""
+    spec = task.spec
     overrides: Sequence[str] = request.overrides
-    trains = get_kind(task.spec.type).trains
     if request.protocol is not None:
-        overrides = protocol_overrides(request.protocol, kind=task.spec.type, unit=task.spec.unit)
-    if request.track != "frozen" and not trains:
+        overrides = protocol_overrides(request.protocol, kind=spec.type, unit=spec.unit)
+    if request.track == "frozen":
+        overrides = _frozen(task, overrides)
+    elif not get_kind(spec.type).trains:
         raise UsageError(
             f"task {task.id} trains nothing: it asks a frozen encoder", hint="add --track frozen"
         )
-    if request.track == "frozen" and trains:
-        if task.spec.training.encoder == "frozen":
-            raise UsageError(
-                f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a "
-                f"probe of its own",
-                hint="run it without --track",
-            )
-        overrides = [*FROZEN, *(text for text in overrides if text not in FROZEN)]
-    changed = load_task(task.path, overrides) if overrides else task
-    probe = [text for text in changed.overrides if re.match(r"probe\b", text.strip())]
+    if not overrides:
+        return task
+    changed = load_task(task.path, overrides)
+    probe = list(filter(_PROBE.match, changed.overrides))
     if probe and changed.spec.training.encoder != "frozen":
         raise UsageError(
             f"--set {probe[0]}: the encoder of {task.id} is fine-tuned, so no probe is used",
             hint="add --set training.encoder=frozen, or leave the probe out",
         )
     return changed
+
+
+def _frozen(task: LoadedTask, overrides: Sequence[str]) -> Sequence[str]:
+    """The overrides with those of a probe on a frozen encoder; as they are where the task trains
+    nothing.
+    """
+    if not get_kind(task.spec.type).trains:
+        return overrides
+    if task.spec.training.encoder == "frozen":
+        raise UsageError(
+            f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a probe of "
+            f"its own",
+            hint="run it without --track",
+        )
+    return [*FROZEN, *(text for text in overrides if text not in FROZEN)]
 
 
 def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from biobench.core.progress import about, in_words
 from biobench.runs.result import RunResult
@@ -165,16 +165,24 @@ def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
     return rows
 
 
+def _known(runs: Iterable[RunResult], field: str) -> list[Any]:
+    """The numbers of this field, of the runs that have one."""
+    return [value for value in map(attrgetter(field), runs) if value is not None]
+
+
+def _planned(runs: Iterable[RunResult]) -> list[RunResult]:
+    return [r for r in runs if r.status == "planned"]
+
+
 def _costs(runs: Sequence[RunResult]) -> dict[str, str]:
     """Steps and tokens of one run that is still to be made, and the time of all."""
-    planned = [r for r in runs if r.status == "planned"]
-    seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
-    time = _DASH
-    if seconds and len(seconds) == len(planned):
+    planned = _planned(runs)
+    seconds, time = _known(planned, "seconds_expected"), _DASH
+    if 0 < len(seconds) == len(planned):
         time = in_words(sum(seconds))
     return {
-        "steps": _most(r.steps_expected for r in planned),
-        "tokens": _most(r.tokens_expected for r in planned),
+        "steps": _most(planned, "steps_expected"),
+        "tokens": _most(planned, "tokens_expected"),
         "time": time,
     }
 
@@ -183,17 +191,21 @@ def _scores(runs: Sequence[RunResult]) -> dict[str, str]:
     """Means over the runs that have scores, with half the 95% t interval of the published average;
     seconds of all runs, and what a window cost.
     """
-    scored, seconds = [r for r in runs if r.is_scored], sum(r.seconds or 0.0 for r in runs)
-    score = _DASH
+    scored = [r for r in runs if r.is_scored]
+    score = seconds = _DASH
     if scored:
-        score = f"{scored[0].headline} {_mean(scored, scored[0].headline)}{_margin(scored)}"
+        headline = scored[0].headline
+        score = f"{headline} {_mean(scored, headline)}{_margin(scored)}"
+    spent = sum(_known(runs, "seconds"))
+    if spent:
+        seconds = f"{spent:,.1f}"
     return {
         "score": score,
         "macro": _mean(scored, "macro_f1"),
         "micro": _mean(scored, "micro_f1"),
-        "seconds": f"{seconds:,.1f}" if seconds else _DASH,
-        "cut": _most(r.truncated_documents for r in runs),
-        "lost": _most(r.lost_gold for r in runs),
+        "seconds": seconds,
+        "cut": _most(runs, "truncated_documents"),
+        "lost": _most(runs, "lost_gold"),
     }
 
 
@@ -214,9 +226,9 @@ def _margin(runs: Sequence[RunResult]) -> str:
     return f" ± {percent(float(answer.interval.half_width))}"
 
 
-def _most(numbers: Iterable[int | None]) -> str:
-    largest = max(filter(None, numbers), default=None)
-    return _DASH if largest is None else f"{largest:,}"
+def _most(runs: Iterable[RunResult], field: str) -> str:
+    largest = max(_known(runs, field), default=0)
+    return f"{largest:,}" if largest else _DASH
 
 
 def _status_in_words(runs: Sequence[RunResult]) -> str:
@@ -327,7 +339,7 @@ def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
 
 def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines of a dry run on how long it would take, one run after the other."""
-    planned = [r for r in results if r.status == "planned"]
+    planned = _planned(results)
     if not planned:
         return
     for task in dict.fromkeys(r.task for r in planned if r.fold is not None):
@@ -336,11 +348,11 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
             f"{task}: {splits} splits of one corpus, a training each, which together are one "
             f"result of a model"
         )
-    seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
+    seconds = _known(planned, "seconds_expected")
     time = "no timings on this device yet"
     if seconds:
         time = f"{about(sum(seconds))}, judged by stored runs on this device"
-        if len(seconds) < len(planned):
-            time += f", {len(planned) - len(seconds)} more of unknown length"
+    if 0 < len(seconds) < len(planned):
+        time += f", {len(planned) - len(seconds)} more of unknown length"
     noun = "run" if len(planned) == 1 else "runs"
     yield f"{len(planned)} {noun} to make: {time}"

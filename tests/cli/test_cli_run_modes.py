@@ -77,24 +77,6 @@ def test_fractions_make_a_run_each_and_the_report_draws_their_curve(biobench, ti
     assert all(point["low"] <= point["mean"] <= point["high"] for point in points)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--fractions", "0.5,2"), "--fractions: '2' is not a share above 0 and at most 1"),
-        (("--fractions", "half"), "--fractions: 'half' is not a share above 0 and at most 1"),
-        (("--fractions", "0.5", "--protocol", "small"), "--fractions does not go with --protocol"),
-        (
-            ("--fractions", "0.5", "--set", "training.train_fraction=0.1"),
-            "--set training.train_fraction does not go with --fractions",
-        ),
-    ],
-)
-def test_fractions_that_mean_nothing_are_refused_in_one_line(biobench, options, told):
-    done = biobench("run", "dummy", "--task", "demo_topic", *options)
-    assert done.status == 2
-    assert told in done.err
-
-
 def test_a_report_without_fractions_says_how_to_make_a_curve(biobench):
     save_runs(Path("results"), "a", ["demo_topic"], 0.5)
     done = biobench("report", "--curve")
