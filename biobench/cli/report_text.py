@@ -19,6 +19,7 @@ from biobench.report.curve import as_rows, as_text, curves_of
 from biobench.report.escape import plain
 from biobench.report.frame import Report, cells
 from biobench.report.frames import COLUMNS, tidy
+from biobench.report.groups import RunGroup
 from biobench.report.results import Results
 from biobench.report.row import AverageName
 from biobench.report.sheets import percent
@@ -56,16 +57,21 @@ def check_format(format: printers.Format, rows: Mapping[str, bool], *, curve: bo
             )
 
 
+def _is_file(name: str) -> bool:
+    """Whether a task or suite is named by its YAML file."""
+    return name.endswith((".yaml", ".yml"))
+
+
 def own_specs(tasks: Sequence[str]) -> dict[str, str]:
     """Task id to the file of a spec that is not shipped."""
-    return {load_task(name).id: name for name in tasks if name.endswith((".yaml", ".yml"))}
+    return {load_task(name).id: name for name in filter(_is_file, tasks)}
 
 
 def declared_suite(suites: Sequence[str]) -> SuiteSpec | None:
     """The suite that a name or a file declares. Raises UsageError where others are asked for beside
     it.
     """
-    declared = [s for s in suites if s in suite_names() or s.endswith((".yaml", ".yml"))]
+    declared = [s for s in suites if s in suite_names() or _is_file(s)]
     if not declared or declared[0] == "all":
         return None
     if len(suites) > 1:
@@ -80,10 +86,15 @@ def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None
         suites = {*SUITES, *(info.suite for info in results.infos.values())}
         check_known(filters.suites, suites, "--suite")
     if filters.models:
-        averages = get_args(AverageName)
-        in_tables = {row.model for name in averages for row in cells(results, name).rows}
-        groups = (*results.groups, *(refusal.group for refusal in results.refusals))
-        check_known(filters.models, in_tables | {group.model for group in groups}, "--model")
+        models = {group.model for group in _groups(results)}
+        for average in get_args(AverageName):
+            models.update(row.model for row in cells(results, average).rows)
+        check_known(filters.models, models, "--model")
+
+
+def _groups(results: Results) -> list[RunGroup]:
+    """What was run or submitted, shown or not."""
+    return [*results.groups, *(refusal.group for refusal in results.refusals)]
 
 
 def rows_of_runs(
@@ -116,8 +127,7 @@ def curves_text(
 
 def tasks_with_runs(results: Results) -> list[str]:
     """The tasks that were run or submitted; where none was, everything published is on show."""
-    groups = (*results.groups, *(refusal.group for refusal in results.refusals))
-    return list(dict.fromkeys(group.task for group in groups))
+    return list(dict.fromkeys(group.task for group in _groups(results)))
 
 
 def shown_filters(filters: Filters, results: Results, format: printers.Format) -> Filters:
