@@ -9,11 +9,16 @@ PYTHON ?= python3
 # pip compiles on one core; `compile` does so on all. Where Python may not write bytecode, as in many containers, every
 # command would otherwise compile all its libraries again.
 PIP = .venv/bin/pip install --no-compile --constraint constraints.txt
+# pip's hundred lines become one for each package that is fetched; its exit status stays.
+fetched = awk '/^ *(Downloading|Using cached) .*[.](whl|gz) / { sub(/^ */, "  "); print; fflush() } \
+	/^Installing collected packages/ { print "  unpacking " NF - 3 " packages, a minute or two"; fflush() }'
+installed = echo "Installing into .venv (some minutes the first time)"; \
+	{ $(1); echo $$? > .venv/status; } | $(fetched); exit $$(cat .venv/status)
 compile = .venv/bin/python -m compileall -q -j 0 -x torch/testing .venv/lib biobench trainer leaderboard
 
 ifdef HASHES
-install = .venv/bin/pip install --quiet --no-compile --require-hashes -r requirements.lock && $(PIP) --no-deps --editable .
-install_tools = @echo "requirements.lock holds the test tools"
+install = .venv/bin/pip install --no-compile --require-hashes -r requirements.lock && $(PIP) --no-deps --editable .
+install_tools = true
 else
 install = $(PIP) --editable .
 install_tools = $(PIP) --editable ".[test]"
@@ -44,17 +49,17 @@ site: .venv/site-tools
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(install)
-	$(compile)
+	@$(call installed,$(install))
+	@$(compile)
 	touch $@
 
 .venv/test-tools: .venv/installed
-	$(install_tools)
-	$(compile)
+	@$(call installed,$(install_tools))
+	@$(compile)
 	touch $@
 
 .venv/site-tools: .venv/installed
-	$(PIP) --editable ".[docs]"
+	@$(call installed,$(PIP) --editable ".[docs]")
 	touch $@
 
 # Needs npm; the accessibility tests say that they skip where it is missing. npm checks what it fetches.

@@ -19,10 +19,8 @@ from leaderboard.launch import is_public
 from leaderboard.page import literal, results_dir, show_table
 
 MOST_LINES = 1_000
-PACKED = (SUBMITTED, "submissions")
-"""Folders for packs where the app was started: that of a results repository (docs/sharing.md), and
-the one that `biobench submit` makes where none is named.
-"""
+PACKED = "submissions"
+"""Folder in which `biobench submit` packs, where the app was started."""
 TELL = {
     "verified": st.success,
     "consistent": st.info,
@@ -39,12 +37,9 @@ def show() -> None:
         "manifest. Every score is computed again from the predictions. Nothing is kept here; send "
         "the pack as the results repository says."
     )
-    pack = f"{SUBMITTED}/my-encoder"
-    st.code(
-        f"biobench submit my-org/my-encoder --out {pack}\n"
-        f"biobench verify-submission {pack} --against .",
-        language="bash",
-    )
+    pack = f"{PACKED}/my-encoder"
+    commands = f"biobench submit my-org/my-encoder --out {pack}\nbiobench verify-submission {pack}"
+    st.code(commands, language="bash")
     megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
         f"The pack as a zip file, at most {megabytes} MB",
@@ -79,9 +74,8 @@ def show() -> None:
 
 def _packs_here() -> list[Path]:
     """The packs on the server that may be chosen: only these folders are looked at."""
-    folders = [*map(Path, PACKED), results_dir() / SUBMITTED]
     packs: dict[Path, None] = {}
-    for folder in folders:
+    for folder in (Path(PACKED), results_dir() / SUBMITTED):
         for manifest in sorted(folder.glob(f"*/{MANIFEST}")):
             if manifest.is_file() and not manifest.parent.is_symlink():
                 packs[manifest.parent.resolve()] = None

@@ -288,3 +288,50 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         )
     options = (tmp_path / "site" / "reference" / "cli.html").read_text(encoding="utf-8")
     assert all(option in options for option in ("--keep-model", "--results-dir", "--pooled"))
+
+
+def test_the_documents_and_the_board_pack_submissions_into_one_folder() -> None:
+    from leaderboard.submit import PACKED
+
+    commands = list(command_lines(text_of(ROOT / "docs" / "sharing.md")))
+    packed = next(words[words.index("--out") + 1] for words in commands if words[0] == "submit")
+    assert packed.startswith(f"{PACKED}/")
+    for command in ("verify-submission", "results"):
+        assert any(packed in words for words in commands if words[0] == command)
+
+
+PIP = """\
+#!/bin/sh
+echo "Collecting torch"
+echo "  Downloading torch-2.13.0-cp311-linux.whl (900 MB)"
+echo "Installing collected packages: torch, numpy, rich"
+exit $PIP_STATUS
+"""
+"""Says what pip says, and installs nothing."""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_make_says_what_is_installed_in_few_lines_and_fails_where_it_fails(
+    tmp_path: Path, status: int
+) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    commands = {"pip": PIP, "python": "#!/bin/sh\n", "biobench": "#!/bin/sh\necho the demo\n"}
+    venv = "mkdir -p .venv/bin && cp pip python biobench .venv/bin\n"
+    for name, text in (commands | {"make-venv": f"#!/bin/sh\n{venv}"}).items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["make", "demo", "PYTHON=./make-venv"],
+        cwd=tmp_path,
+        env=os.environ | {"PIP_STATUS": str(status)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[1:4] == [
+        "Installing into .venv (some minutes the first time)",
+        "  Downloading torch-2.13.0-cp311-linux.whl (900 MB)",
+        "  unpacking 3 packages, a minute or two",
+    ]
+    assert ("the demo" in done.stdout) == (done.returncode == 0) == (status == 0)

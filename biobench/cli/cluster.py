@@ -95,7 +95,7 @@ def status(results_dir: StoredResults = "results", as_json: Json = False) -> Non
 
 def _line(run: FolderRun) -> str:
     """One run: its name, and where it is or why it ended."""
-    from biobench.core.progress import in_words
+    from biobench.core.progress import about
 
     line = f"{run.task} · {run.key[:8]}"
     if run.state == "running" and run.started is not None:
@@ -107,7 +107,7 @@ def _line(run: FolderRun) -> str:
         if run.steps:
             line += f", step {run.step}/{run.steps}"
         if run.seconds_left is not None:
-            line += f", about {in_words(run.seconds_left)} left"
+            line += f", {about(run.seconds_left)} left"
     if run.state == "stopped":
         line += ": begun, and resumed by the next process that makes it"
     if run.reason:

@@ -75,9 +75,10 @@ def fetch_(
     from biobench.data.catalog import load_task
     from biobench.data.fetch import fetch
 
-    fetched = [fetch(load_task(task), data_dir, source, _print_progress) for task in tasks]
-    lines = []
-    for done in fetched:
+    fetched, lines = [], []
+    for task in tasks:
+        done = fetch(load_task(task), data_dir, source, _print_progress)
+        fetched.append(done)
         lines.append(
             f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})"
         )
@@ -132,15 +133,18 @@ def _lines(report: DataReport) -> list[str]:
     if lost:
         lines.append(f"  - {lost}")
     lines += [f"  ! {problem}" for problem in report.problems]
+    declared, has_alarm = [], False
     for finding in report.findings:
+        declared.append(f"{finding.name}: {finding.number}")
         if finding.alarms:
+            has_alarm = True
             lines.append(f"  ! {finding.line}; the spec knows {finding.known}")
         else:
             lines.append(f"  - {finding.name}: {finding.number} {finding.what} (known)")
-    if any(finding.alarms for finding in report.findings):
-        findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
+    if has_alarm:
         lines.append(
-            f"  if the corpus itself is like this, declare it in the spec: findings: {{{findings}}}"
+            f"  if the corpus itself is like this, declare it in the spec: "
+            f"findings: {{{', '.join(declared)}}}"
         )
     return list(map(visible, lines))
 

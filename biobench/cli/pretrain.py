@@ -185,7 +185,21 @@ def plan(
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    answer(as_json, planned, planned.lines())
+    answer(as_json, planned, [*planned.lines(), *_machine_lines(recipe)])
+
+
+def _machine_lines(recipe: str) -> Iterator[str]:
+    """What this machine is, where it has no GPU: its time cannot be told from a data sheet."""
+    import torch
+
+    from biobench.core.threads import usable_cpus
+    from biobench.runs.provenance import device_name
+
+    if not torch.cuda.is_available():
+        yield (
+            f"  this machine: no GPU, {usable_cpus()} CPUs ({device_name(None)}); "
+            f"`biobench pretrain bench {recipe}` measures its speed"
+        )
 
 
 @pretrain.command()

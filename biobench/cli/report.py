@@ -99,5 +99,5 @@ def report(
     else:
         filters = forms.shown_filters(filters, results, format_)
         table = build(results, average, **filters.arguments(), incomplete=incomplete)
-        below = forms.more_published(filters, results)
+        below = forms.more_published(filters, results) + forms.in_short(table)
         forms.write_table(table, format_, output, notes=notes, below=below)

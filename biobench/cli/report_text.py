@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,14 +16,20 @@ from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
 from biobench.report.curve import as_rows, as_text, curves_of
+from biobench.report.escape import plain
 from biobench.report.frame import Report, cells
 from biobench.report.frames import COLUMNS, tidy
+from biobench.report.groups import RunGroup
 from biobench.report.results import Results
 from biobench.report.row import AverageName
+from biobench.report.sheets import percent
+from biobench.schema.kind import get_metric
 from biobench.schema.suite import SuiteSpec
 
 DATA_FORMATS = ("csv", "json")
 """Formats that a program reads."""
+MOST_IN_SHORT = 3
+"""Tasks of an only own model that are repeated below the notes."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +57,21 @@ def check_format(format: printers.Format, rows: Mapping[str, bool], *, curve: bo
             )
 
 
+def _is_file(name: str) -> bool:
+    """Whether a task or suite is named by its YAML file."""
+    return name.endswith((".yaml", ".yml"))
+
+
 def own_specs(tasks: Sequence[str]) -> dict[str, str]:
     """Task id to the file of a spec that is not shipped."""
-    return {load_task(name).id: name for name in tasks if name.endswith((".yaml", ".yml"))}
+    return {load_task(name).id: name for name in filter(_is_file, tasks)}
 
 
 def declared_suite(suites: Sequence[str]) -> SuiteSpec | None:
     """The suite that a name or a file declares. Raises UsageError where others are asked for beside
     it.
     """
-    declared = [s for s in suites if s in suite_names() or s.endswith((".yaml", ".yml"))]
+    declared = [s for s in suites if s in suite_names() or _is_file(s)]
     if not declared or declared[0] == "all":
         return None
     if len(suites) > 1:
@@ -76,10 +88,15 @@ def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None
             if name not in suites:
                 raise UsageError(f"--suite '{name}' is not known", hint=suite_hint(name, suites))
     if filters.models:
-        averages = get_args(AverageName)
-        in_tables = {row.model for name in averages for row in cells(results, name).rows}
-        groups = (*results.groups, *(refusal.group for refusal in results.refusals))
-        check_known(filters.models, in_tables | {group.model for group in groups}, "--model")
+        models = {group.model for group in _groups(results)}
+        for average in get_args(AverageName):
+            models.update(row.model for row in cells(results, average).rows)
+        check_known(filters.models, models, "--model")
+
+
+def _groups(results: Results) -> list[RunGroup]:
+    """What was run or submitted, shown or not."""
+    return [*results.groups, *(refusal.group for refusal in results.refusals)]
 
 
 def rows_of_runs(
@@ -112,8 +129,7 @@ def curves_text(
 
 def tasks_with_runs(results: Results) -> list[str]:
     """The tasks that were run or submitted; where none was, everything published is on show."""
-    groups = (*results.groups, *(refusal.group for refusal in results.refusals))
-    return list(dict.fromkeys(group.task for group in groups))
+    return list(dict.fromkeys(group.task for group in _groups(results)))
 
 
 def shown_filters(filters: Filters, results: Results, format: printers.Format) -> Filters:
@@ -134,6 +150,29 @@ def more_published(filters: Filters, results: Results) -> str:
     return (
         f"* published values of {len(further)} more tasks: `biobench report --source published`\n"
     )
+
+
+def in_short(table: Report) -> str:
+    """The scores of the only own model, task by task, over the best baseline and the best published
+    score; empty where there are more models, or too many tasks for the foot of a screen.
+    """
+    own = [row for row in table.rows if row.source == "run"]
+    if len({row.line for row in own}) != 1 or len(own) > MOST_IN_SHORT:
+        return ""
+    lines = []
+    for row in own:
+        metric = get_metric(row.metric)
+        best = min if metric.falls else max
+        compared = []
+        for source in ("baseline", "published"):
+            others = [r for r in table.rows if (r.source, r.task) == (source, row.task)]
+            if others:
+                leader = best(others, key=attrgetter("mean"))
+                compared.append(f"  {percent(leader):<12}best {source}: {leader.name}")
+        if compared:
+            title = f"{row.task} in short ({metric.words}, in percent):"
+            lines += [title, f"  {percent(row):<12}{row.name}", *compared]
+    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def write_table(

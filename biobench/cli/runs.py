@@ -17,7 +17,6 @@ from biobench.errors import BioBenchError
 from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
-    from biobench.runs.plan import RunPlan
     from biobench.runs.result import RunResult
 
 KEPT = "Stopped. Finished runs are kept; to resume the others, repeat the same command."
@@ -74,13 +73,13 @@ def run_request(
         find_entrants([against], load(request.results_dir))
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import run_plan
+    from biobench.runs.gates import announce, stored_verdicts
     from biobench.runs.plan import make_plan
 
     try:
         with STOP.watching(), RunTerminal() as reporter:
             plan = make_plan(request, reporter)
-            for line in plan.remarks():
-                reporter.say(line)
+            announce(plan, reporter)
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:
         typer.echo(KEPT, err=True)
@@ -88,7 +87,10 @@ def run_request(
     except RunStoppedError:
         typer.echo(KEPT, err=True)
         return STOPPED_EXIT
-    _say_failed_gates(plan)
+    if not request.dry_run:  # it was said with its reasons before the runs, maybe hours ago
+        for task, verdict in stored_verdicts(plan).items():
+            if not verdict.passed:
+                typer.echo(f"{task} fails its gate, reports will not rank it", err=True)
     if as_json:
         print_json(results)
     elif summary:
@@ -97,16 +99,6 @@ def run_request(
         for line in _comparison(results, against, request.results_dir, request.data_dir):
             typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0
-
-
-def _say_failed_gates(plan: RunPlan) -> None:
-    from biobench.schema.baseline import AFTER_FAILED_GATE
-
-    for task, verdict in plan.verdicts().items():
-        if not verdict.passed:
-            reasons = "; ".join(verdict.reasons)
-            failure = f"{task} fails its gate, reports will not rank it: {reasons}"
-            typer.echo(f"{failure}; {AFTER_FAILED_GATE}", err=True)
 
 
 def _print_summary(results: Sequence[RunResult], results_dir: str) -> None:

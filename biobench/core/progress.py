@@ -41,6 +41,11 @@ class Display:
             self.bar.stop()
 
 
+def about(seconds: float) -> str:
+    """An estimate for people: about 45 s; or, of what nobody waits for, under a second."""
+    return f"about {in_words(seconds)}" if seconds >= 1 else "under a second"
+
+
 def in_words(seconds: float) -> str:
     """For people: 45 s, 12 min, 3 h 20 min."""
     if seconds < 90:

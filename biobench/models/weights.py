@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedModel
+from transformers.utils import logging
 
 from biobench.core.checkpoint_safety import only_safetensors
 from biobench.core.files import broken_file
@@ -70,7 +71,8 @@ def _read_weights(
     if checkpoint.saved_attention is not None:
         options["config"] = copy.deepcopy(checkpoint.config)
     try:
-        model, report = loader.from_pretrained(folder, dtype=dtype, **options)
+        with _without_report():
+            model, report = loader.from_pretrained(folder, dtype=dtype, **options)
     # Not narrower: safetensors, pickle and the model's own code have errors of their own.
     except Exception as error:
         if is_out_of_memory(error):
@@ -83,6 +85,17 @@ def _read_weights(
         hint = "copy or download it again, or save the model again"
         raise ModelError(message, hint=hint, file=broken) from error
     return model, report
+
+
+@contextmanager
+def _without_report() -> Iterator[None]:
+    """The library prints no report on missing and unexpected weights: they are checked here."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def _check_weights(

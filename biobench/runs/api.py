@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from biobench.core.files import make_folder
+from biobench.runs.gates import announce, below_baselines, stored_verdicts
 from biobench.runs.options import RunRequest, with_arguments_of
-from biobench.runs.plan import RunPlan, make_plan, unstored
+from biobench.runs.plan import Item, RunPlan, make_plan, unstored
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.runs.table import RunResults
-from biobench.schema.baseline import ORDER, BaselineRecord
 from biobench.store import Store
+
+if TYPE_CHECKING:
+    from biobench.runs.execute import RunContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +43,7 @@ def run(call: _Call) -> RunResults:
     disable_progress_bar()  # type: ignore[no-untyped-call]
     reporter = call.reporter or Reporter()
     plan = make_plan(replace(call, reporter=None), reporter)
-    for line in plan.remarks():
-        logging.getLogger("biobench").warning(line)
+    announce(plan, reporter)
     return run_plan(plan, reporter)
 
 
@@ -71,7 +73,7 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
         made = _run(plan, reporter)
     finally:
         torch.set_num_threads(threads)
-    results += made if plan.request.no_test else below_baselines(made, plan.verdicts())
+    results += made if plan.request.no_test else below_baselines(made, stored_verdicts(plan))
     return results
 
 
@@ -89,20 +91,23 @@ def _planned(plan: RunPlan) -> list[RunResult]:
     from biobench.runs.estimate import Pace, steps_of, tokens_read
 
     store, request, lines = Store(plan.request.results_dir), plan.request, []
-    pace, tokens = Pace(plan), tokens_read(plan.undone())
+    undone = plan.undone()
+    pace, tokens = Pace(plan), tokens_read(undone)
     for item in plan.items:
-        record = None if request.force else store.get(item.task.id, item.key)
-        if record is not None:
+        if item.key not in tokens:
+            record = store.get(item.task.id, item.key)
+            assert record is not None
             lines.append(of_record(store, record, "skipped", "the same run is stored already"))
             continue
-        begun = not request.force and store.is_begun(item.task.id, item.key)
-        seconds = pace.seconds(item)
+        reason = None
+        if not request.force and store.is_begun(item.task.id, item.key):
+            reason = "resumes from its last state"
         lines.append(
             replace(
-                item.result(request, "planned", "resumes from its last state" if begun else None),
-                seconds_expected=None if seconds is None else round(seconds, 1),
+                item.result(request, "planned", reason),
+                seconds_expected=pace.seconds(item, tokens[item.key]),
                 steps_expected=steps_of(item),
-                tokens_expected=tokens.get(item.key),
+                tokens_expected=tokens[item.key],
             )
         )
     return lines
@@ -110,55 +115,38 @@ def _planned(plan: RunPlan) -> list[RunResult]:
 
 def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     waiting = plan.undone()
-    if plan.request.keep_model is not None and waiting:
-        from biobench.finetune.kept import KEEPING
-
-        make_folder(Path(plan.request.keep_model), KEEPING)  # refused before anything is trained
     if waiting:
+        if plan.request.keep_model is not None:
+            from biobench.finetune.kept import KEEPING
+
+            # refused before anything is trained
+            make_folder(Path(plan.request.keep_model), KEEPING)
         reporter.stage("loading the training engine")
     from biobench.runs.estimate import longest_first
     from biobench.runs.execute import RunContext, execute
 
     context, made = RunContext(plan), {}
-    if plan.request.executor == "ray" and waiting:
-        from biobench.runs.ray import run_on_ray
-
-        made = run_on_ray(context, longest_first(waiting), reporter)
-    elif waiting:
-        from biobench.runs.workers import run_workers, worker_count
-
-        workers = min(worker_count(plan), len(waiting))
-        if workers > 1:
-            made = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
+    if waiting:
+        made = _made_elsewhere(context, longest_first(waiting), reporter)
     order = {item.key: position for position, item in enumerate(plan.items)}
     ended = execute(context, longest_first(plan.items), reporter, made)
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 
-def below_baselines(
-    results: Sequence[RunResult], verdicts: Mapping[str, BaselineRecord]
-) -> list[RunResult]:
-    """The results, those that do not reach their task's best stored baseline with its name and
-    score.
-
-    Baselines learn from all training documents: a run on some of them is compared with none.
+def _made_elsewhere(
+    context: RunContext, waiting: Sequence[Item], reporter: Reporter
+) -> dict[str, RunResult]:
+    """What a cluster or several worker processes made of these runs, by key; empty where this
+    process makes them.
     """
-    marked = []
-    for result in results:
-        verdict = verdicts.get(result.task)
-        if verdict is not None and result.is_scored and result.limit is None:
-            best = _best_baseline(verdict, result.headline)
-            if best is not None and result.scores[result.headline] < best[1]:
-                result = replace(result, baseline=best)
-        marked.append(result)
-    return marked
+    plan = context.plan
+    if plan.request.executor == "ray":
+        from biobench.runs.ray import run_on_ray
 
+        return run_on_ray(context, waiting, reporter)
+    from biobench.runs.workers import run_workers, worker_count
 
-def _best_baseline(verdict: BaselineRecord, metric: str) -> tuple[str, float] | None:
-    """Name and score of the policy without skill that scores highest."""
-    scores = {
-        policy.name: policy.scores[metric]
-        for policy in verdict.policies
-        if policy.kind == "floor" and policy.name != ORDER and metric in policy.scores
-    }
-    return max(scores.items(), key=lambda pair: pair[1], default=None)
+    workers = min(worker_count(plan), len(waiting))
+    if workers == 1:
+        return {}
+    return run_workers(plan, workers, len(plan.items) - len(waiting), reporter)

@@ -2,7 +2,8 @@
 
 The time of a run is taken as proportional to the characters that it reads and to the model's
 parameters, on one device. A run of the same model on the same task counts before one of the same
-model, and that before any other.
+model, and that before any other; where none reads the same texts as often, the speed of training
+counts.
 """
 
 from __future__ import annotations
@@ -24,35 +25,51 @@ _SAMPLE = 64
 
 
 class Pace:
-    """Seconds a character that the stored runs of the plan's tasks took on its device, by (model,
-    task) and model; under the empty key seconds a character and parameter, of all models.
+    """How long the stored runs of the plan's tasks took on its device.
+
+    by_characters: seconds a character, by (model, task) and by model; under the empty key seconds a
+    character and parameter, of all models. by_tokens: seconds a token of every run there that
+    trained an encoder, by model; under the empty key seconds a token and parameter.
     """
 
     def __init__(self, plan: RunPlan) -> None:
-        self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self.by_characters: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self.by_tokens: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        device = device_name(plan.device)
         origin = "checkpoint" if plan.request.track == READY else "run"
-        conditions = (device_name(plan.device), origin, plan.request.limit)
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
         for brief in Store(plan.request.results_dir).briefs()[0]:
-            length = read.get((brief.task, brief.spec))
-            made_alike = (brief.device, brief.origin, brief.limit) == conditions
-            if length is None or not made_alike:
+            if brief.device != device:
                 continue
-            rate = brief.seconds / length
-            self.rates[brief.weights, brief.task].append(rate)
-            self.rates[brief.weights,].append(rate)
-            if brief.parameters:
-                self.rates[()].append(rate / brief.parameters)
+            model, parameters = brief.weights, max(1, brief.parameters)
+            if brief.train_tokens_per_second:
+                seconds = 1 / brief.train_tokens_per_second
+                self.by_tokens[model,].append(seconds)
+                self.by_tokens[()].append(seconds / parameters)
+            length = read.get((brief.task, brief.spec))
+            if length and (brief.origin, brief.limit) == (origin, plan.request.limit):
+                rate = brief.seconds / length
+                self.by_characters[model, brief.task].append(rate)
+                self.by_characters[model,].append(rate)
+                self.by_characters[()].append(rate / parameters)
 
-    def seconds(self, item: Item) -> float | None:
-        """What the item will take; None where no stored run tells."""
-        weights, parameters = item.checkpoint.hash, item.checkpoint.parameters
-        rates = self.rates.get((weights, item.task.id)) or self.rates.get((weights,))
-        if rates:
-            return median(rates) * characters(item)
-        any_model = self.rates.get(())
-        if any_model and parameters:
-            return median(any_model) * characters(item) * parameters
+    def seconds(self, item: Item, tokens: int) -> float | None:
+        """What the item, which reads so many tokens, will take; None where no stored run tells."""
+        model, length = item.checkpoint.hash, characters(item)
+        parameters = item.checkpoint.parameters or 0
+        nearest_first = [
+            (self.by_characters[model, item.task.id], length),
+            (self.by_characters[model,], length),
+            (self.by_characters[()], length * parameters),
+        ]
+        if not item.is_frozen and item.track != READY:
+            nearest_first += [
+                (self.by_tokens[model,], tokens),
+                (self.by_tokens[()], tokens * parameters),
+            ]
+        for rates, work in nearest_first:
+            if rates and work:
+                return round(median(rates) * work, 1)
         return None
 
 

@@ -12,7 +12,6 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,7 +22,6 @@ from biobench.core.packages import from_package
 from biobench.core.progress import QUIET, ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.text import first_line
-from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.kept import save_finetuned
@@ -33,6 +31,7 @@ from biobench.finetune.ready import answer, load_ready
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
+from biobench.runs.gates import ask_gate
 from biobench.runs.plan import Item, RunPlan, changes_of, task_fields
 from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
@@ -74,22 +73,6 @@ class RunContext:
             size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
             self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size)
         return self._prepared[1]
-
-    def ask_gate(self, task_id: str) -> None:
-        """Before a task's first run: store a verdict on it, where there is none on its data. Raises
-        StoreError.
-        """
-        request = self.plan.request
-        if not request.gate or request.no_test:
-            return
-        from biobench.baselines import ensure
-
-        # the verdict looks at the first of several splits, and always at all documents
-        entry = next(e for e in self.plan.tasks if e.id == task_id)
-        read_whole = None
-        if request.limit is not None:
-            read_whole = partial(load_data, entry.loaded, request.data_dir)
-        ensure(entry.loaded, entry.data, request.results_dir, full=read_whole)
 
 
 def execute(
@@ -192,7 +175,7 @@ def _one(
             reporter.step(name, done, total, what)
 
         reporter.start(name, position, total)
-        context.ask_gate(task)
+        ask_gate(plan, task, reporter)
         try:
             result = _make(item, context, step, claim)
         except ReplacedError:

@@ -21,13 +21,11 @@ from biobench.runs.options import RunRequest, Track
 from biobench.runs.ready import Heads, ReadyHead, match_heads
 from biobench.runs.result import Reporter, RunName, RunResult, Status
 from biobench.runs.selection import seeds_of, select
-from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
 from biobench.schema.record import READY, TaskIdentity
 from biobench.schema.source import SplitFoldFiles
 from biobench.schema.task import TaskSpec
 from biobench.store import Store, run_key
-from biobench.store.baselines import find_baseline
 
 if TYPE_CHECKING:
     import torch
@@ -185,18 +183,6 @@ class RunPlan:
             if checkpoint.reading is not None:
                 lines += [f"note: {checkpoint.id}: {note}" for note in checkpoint.reading.notes]
         return list(dict.fromkeys(lines))
-
-    def verdicts(self) -> dict[str, BaselineRecord]:
-        """Baselines and verdict of each task for which the results folder holds them."""
-        stored = {}
-        for entry in self.tasks:
-            if not entry.loaded.fold:
-                verdict = find_baseline(
-                    self.request.results_dir, entry.id, entry.hash, entry.data.hash
-                )
-                if verdict is not None:
-                    stored[entry.id] = verdict
-        return stored
 
 
 def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:

@@ -32,6 +32,7 @@ from biobench.core.text import first_line
 from biobench.errors import BioBenchError, ClusterError, UsageError
 from biobench.models.loading import quiet_libraries
 from biobench.runs.execute import RunContext, execute
+from biobench.runs.gates import ask_gate
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, make_plan
 from biobench.runs.provenance import contamination
@@ -178,7 +179,7 @@ def _sweep(
                 under_way[task.remote(orders, item.key)] = item
             for reference in ray.wait(list(under_way), num_returns=1, timeout=LISTEN_SECONDS)[0]:
                 item = under_way.pop(reference)
-                result = _outcome(ray, reference, item, context)
+                result = _outcome(ray, reference, item, context, reporter)
                 if result is not None:
                     results[item.key] = context.plan.told_apart(result)
                     reporter.finish(results[item.key])
@@ -187,7 +188,9 @@ def _sweep(
         cancel()
 
 
-def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunResult | None:
+def _outcome(
+    ray: Any, reference: Any, item: Item, context: RunContext, reporter: Reporter
+) -> RunResult | None:
     """What came of a task, stored here; None where it was stopped. Raises ClusterError, and what a
     node refuses.
     """
@@ -220,7 +223,7 @@ def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunRe
         stored = stored.model_copy(update={"contamination": overlap})
         store.update(stored)
         store.note_command(item.task.id, item.key, request.started)
-        context.ask_gate(item.task.id)
+        ask_gate(context.plan, item.task.id, reporter)
         return of_record(store, stored, "done")
     if result is not None and result.status == "failed":
         store.note_failure(item.task.id, item.key, request.started, result.reason or "")

@@ -60,8 +60,8 @@ def read_label_map(file: str | Path) -> dict[str, str]:
         raise SpecError("maps no labels", hint=hint, file=located.file, line=1)
     names = {}
     for label, target in located.data.items():
-        text = target.text if isinstance(target, yaml12.Scalar) else target
-        if not isinstance(text, str) or not text:
+        text = getattr(target, "text", target)  # of a number: how it was written
+        if not (text and isinstance(text, str)):
             raise SpecError(
                 f"'{label}' is not mapped to one label",
                 hint=hint,
@@ -120,17 +120,18 @@ def _check_label_map(
     targets = set[str]()
     for task, data in tasks:
         targets.update(data.labels, _outputs(task, data))
-    for label, target in names.items():
-        if label not in known:
-            raise UsageError(
-                f"--label-map {file}: no checkpoint has a label '{label}'",
-                hint=suggest(label, known),
-            )
-        if target not in targets:
-            raise UsageError(
-                f"--label-map {file}: no task has a label '{target}'",
-                hint="`biobench tasks show TASK` prints a task's labels",
-            )
+    unknown = [label for label in names if label not in known]
+    if unknown:
+        raise UsageError(
+            f"--label-map {file}: no checkpoint has a label '{unknown[0]}'",
+            hint=suggest(unknown[0], known),
+        )
+    unknown = [target for target in names.values() if target not in targets]
+    if unknown:
+        raise UsageError(
+            f"--label-map {file}: no task has a label '{unknown[0]}'",
+            hint="`biobench tasks show TASK` prints a task's labels",
+        )
 
 
 def _outputs(task: LoadedTask, data: TaskData) -> tuple[str, ...]:

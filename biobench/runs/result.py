@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -113,10 +114,14 @@ def of_record(
 
 
 class Reporter:
-    """Hears of each stage and run, and says nothing; several runs may be under way at once."""
+    """Hears of each stage and run, and says warnings alone; several runs may be under way."""
 
     def stage(self, what: str) -> None:
         """What the command does before, between and after runs: "reading gad", say."""
+
+    def warn(self, line: str) -> None:
+        """Something that the user must know now: a warning of the program's log."""
+        logging.getLogger("biobench").warning(line)
 
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins, the `position`-th (from 1) of `total`."""

@@ -15,7 +15,7 @@ from biobench.data.locate import choose, data_folder
 from biobench.data.suite import matching, picked, pool, skipped, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
-from biobench.runs.options import Executor, RunRequest, Track
+from biobench.runs.options import Executor, RunRequest, Track, flag_of
 from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
 from biobench.schema.record import READY
 from biobench.schema.strict import FieldError, repeated
@@ -24,6 +24,7 @@ from biobench.schema.task import parse_seeds
 _FRACTION = "training.train_fraction"
 _TRAINS = re.compile(r"training\.(?!precision)")
 """Begins an override that changes how a model is trained."""
+_PROBE = re.compile(r"\s*probe\b")
 
 
 def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
@@ -43,24 +44,23 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     return tasks, lines
 
 
+_NUMBER = (r"auto|0*[1-9][0-9]{0,8}", "auto, or a number of processes: 1, 2, ...")
+_VALUES = {
+    "executor": ("|".join(get_args(Executor)), " or ".join(get_args(Executor))),
+    "track": ("|".join(get_args(Track)), " or ".join(get_args(Track))),
+    "protocol": ("|".join(PROTOCOLS), " or ".join(PROTOCOLS)),
+    "device": (r"auto|cpu|cuda(:\d+)?", "use auto, cpu or cuda"),
+    "parallel": _NUMBER,
+    "seeds_at_once": _NUMBER,
+}
+"""Option to the pattern of what it may be, and that in words."""
+
+
 def _check_options(request: RunRequest) -> None:
-    for option, value, allowed in (
-        ("--executor", request.executor, get_args(Executor)),
-        ("--track", request.track, get_args(Track)),
-        ("--protocol", request.protocol, tuple(PROTOCOLS)),
-    ):
-        if value is not None and value not in allowed:
-            raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(allowed))
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
-        raise UsageError(f"unknown --device '{request.device}'", hint="use auto, cpu or cuda")
-    for option, number in (
-        ("--parallel", request.parallel),
-        ("--seeds-at-once", request.seeds_at_once),
-    ):
-        if not re.fullmatch(r"auto|0*[1-9][0-9]{0,8}", number):
-            raise UsageError(
-                f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ..."
-            )
+    for name, (pattern, words) in _VALUES.items():
+        value = getattr(request, name)
+        if value is not None and not re.fullmatch(pattern, str(value)):
+            raise UsageError(f"unknown {flag_of(name, value)} '{value}'", hint=words)
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     _check_ray(request)
@@ -111,17 +111,18 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
     those that `--task` names.
     """
     filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
-    if not request.tasks and request.suite is None and not any(filters.values()):
+    is_filtered = any(filters.values())
+    if not any((request.tasks, request.suite is not None, is_filtered)):
         raise UsageError(
             "no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all"
         )
-    loaded = [load_task(task) for task in matching(request.tasks)]
+    loaded = list(map(load_task, matching(request.tasks)))
     named = {task.id for task in loaded}
     lines: list[str] = []
     if request.suite is not None:
         members, lines = _suite(request.suite, request.track)
         loaded += [task for task in members if task.id not in named]
-    if any(filters.values()):
+    if is_filtered:
         loaded = _filtered(loaded, filters)
     if not loaded:
         raise UsageError(
@@ -177,7 +178,9 @@ def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
     """The tasks of a suite that the track runs, and a line for each that is skipped."""
     members, lines = [], skipped(suite)
     for task in suite_tasks(suite):
-        if track == "frozen" and not _can_be_probed(task):
+        kind = get_kind(task.spec.type)
+        has_own_probe = kind.trains and task.spec.training.encoder == "frozen"
+        if track == "frozen" and (has_own_probe or not kind.probes):
             lines.append(
                 f"{task.id} is skipped: it has no probe on a frozen encoder, or brings its own"
             )
@@ -186,37 +189,43 @@ def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
     return members, lines
 
 
-def _can_be_probed(task: LoadedTask) -> bool:
-    kind = get_kind(task.spec.type)
-    return kind.probes and not (kind.trains and task.spec.training.encoder == "frozen")
-
-
 def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
     """The task with the overrides of the request's protocol or track, and those of the request."""
+    spec = task.spec
     overrides: Sequence[str] = request.overrides
-    trains = get_kind(task.spec.type).trains
     if request.protocol is not None:
-        overrides = protocol_overrides(request.protocol, kind=task.spec.type, unit=task.spec.unit)
-    if request.track != "frozen" and not trains:
+        overrides = protocol_overrides(request.protocol, kind=spec.type, unit=spec.unit)
+    if request.track == "frozen":
+        overrides = _frozen(task, overrides)
+    elif not get_kind(spec.type).trains:
         raise UsageError(
             f"task {task.id} trains nothing: it asks a frozen encoder", hint="add --track frozen"
         )
-    if request.track == "frozen" and trains:
-        if task.spec.training.encoder == "frozen":
-            raise UsageError(
-                f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a "
-                f"probe of its own",
-                hint="run it without --track",
-            )
-        overrides = [*FROZEN, *(text for text in overrides if text not in FROZEN)]
-    changed = load_task(task.path, overrides) if overrides else task
-    probe = [text for text in changed.overrides if re.match(r"probe\b", text.strip())]
+    if not overrides:
+        return task
+    changed = load_task(task.path, overrides)
+    probe = list(filter(_PROBE.match, changed.overrides))
     if probe and changed.spec.training.encoder != "frozen":
         raise UsageError(
             f"--set {probe[0]}: the encoder of {task.id} is fine-tuned, so no probe is used",
             hint="add --set training.encoder=frozen, or leave the probe out",
         )
     return changed
+
+
+def _frozen(task: LoadedTask, overrides: Sequence[str]) -> Sequence[str]:
+    """The overrides with those of a probe on a frozen encoder; as they are where the task trains
+    nothing.
+    """
+    if not get_kind(task.spec.type).trains:
+        return overrides
+    if task.spec.training.encoder == "frozen":
+        raise UsageError(
+            f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a probe of "
+            f"its own",
+            hint="run it without --track",
+        )
+    return [*FROZEN, *(text for text in overrides if text not in FROZEN)]
 
 
 def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
@@ -240,11 +249,11 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
             missing[task.id] = error
     if not missing:
         return
-    hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     problem = f"tasks {', '.join(missing)}: no data below {folder}"
+    hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     if len(missing) == 1:
         (reason,) = missing.values()
-        hints, problem = [reason.hint], reason.what
+        problem, hints = reason.what, [reason.hint]
     if is_used:
         hints.append(f"or link a folder that lies elsewhere into {folder} (ln -s)")
     raise DataUnavailableError(problem, hint="; ".join(hints))

@@ -8,11 +8,12 @@ import os
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-from biobench.core.progress import in_words
+from biobench.core.progress import about, in_words
 from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ _FILE_WIDTH = 140
 """Columns of the table where no terminal sets them."""
 _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
 _TEXTS = ("model", "task", "seeds", "status", "settings")
-"""Columns that may be folded; the others are numbers."""
+"""Columns that are broken between words; the others are numbers."""
+_FOLDED = {"model": 14, "settings": 12}
+"""Columns whose words may be broken too, after so many signs."""
+_GIVING_WAY = ("micro", "seconds", "lost", "cut", "tokens", "steps", "macro")
+"""Columns that are left out of a narrow table, the first first."""
 
 
 class RunResults(list[RunResult]):
@@ -62,51 +67,122 @@ def print_results(results: Sequence[RunResult]) -> None:
 
 
 def _print(results: Sequence[RunResult], console: Console) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     rows = cells_of(results)
-    table = Table(box=None, pad_edge=False)
-    for name in rows[0] if rows else ():
-        if name in _TEXTS:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, overflow="fold", justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row.values()))
-    console.print(table)
+    if rows:
+        _print_table(rows, console)
     for line in reasons(results):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
+    """The table in the console's width: no heading, status or number is broken."""
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    left_out = _take_out(columns, console.width)
+    console.width = max(console.width, _least_width(columns))
+    table = Table(box=None, pad_edge=False)
+    for name, width in _widths(columns, console.width).items():
+        table.add_column(
+            name,
+            overflow="fold",
+            justify="left" if name in _TEXTS else "right",
+            width=width,
+        )
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    if left_out:
+        note = f"{', '.join(left_out)}: in a wider terminal, or with --json"
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _take_out(columns: dict[str, list[str]], width: int) -> list[str]:
+    """Take out columns without a value, and then the less important ones until the table has room;
+    the names of the latter.
+    """
+    for name in _GIVING_WAY:
+        if set(columns.get(name, ())) <= {_DASH}:
+            columns.pop(name, None)
+    left_out = []
+    for name in _GIVING_WAY:
+        if name in columns and _least_width(columns) > width:
+            del columns[name]
+            left_out.append(name)
+    return left_out
+
+
+def _least_width(columns: Mapping[str, Sequence[str]]) -> int:
+    """Of a table of these columns: two signs between them, and words whole but in long names."""
+    return sum(2 + _least(name, cells) for name, cells in columns.items()) - 2
+
+
+def _least(name: str, cells: Sequence[str]) -> int:
+    if name not in _TEXTS:
+        return max(map(len, (name, *cells)))
+    words = [word for cell in cells for word in cell.split()]
+    longest = max(map(len, words), default=0)
+    return max(len(name), min(longest, _FOLDED.get(name, longest)))
+
+
+def _widths(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
+    """The columns' widths: the least of each, and what is left over to texts, the shortest
+    first.
+    """
+    widths = {name: _least(name, cells) for name, cells in columns.items()}
+    left = width - _least_width(columns)
+    wanted = {name: max(map(len, cells)) - widths[name] for name, cells in columns.items()}
+    for name in sorted(widths, key=lambda name: wanted[name]):
+        more = max(0, min(wanted[name], left))
+        widths[name] += more
+        left -= more
+    return widths
+
+
+def _by_row(results: Iterable[RunResult]) -> dict[tuple[str, str, str], list[RunResult]]:
+    """The runs of each row: of one model, task and settings."""
+    rows: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
+    for result in results:
+        rows[result.model, result.task, settings_of(result)].append(result)
+    return rows
+
+
 def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
     """The rows of the table, cells by column: one for each model, task and settings."""
-    groups: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
-    for result in results:
-        groups[result.model, result.task, settings_of(result)].append(result)
     is_plan = any(result.status == "planned" for result in results)
+    values = _costs if is_plan else _scores
+    groups = _by_row(results)
     has_settings = any(settings for *_, settings in groups)
     rows = []
     for (model, task, settings), runs in groups.items():
         row = {"model": model, "task": task}
         row |= {"seeds": _seeds_in_words(runs), "status": _status_in_words(runs)}
-        row |= _costs(runs) if is_plan else _scores(runs)
+        row |= values(runs)
         if has_settings:
             row["settings"] = settings
         rows.append(row)
     return rows
 
 
+def _known(runs: Iterable[RunResult], field: str) -> list[Any]:
+    """The numbers of this field, of the runs that have one."""
+    return [value for value in map(attrgetter(field), runs) if value is not None]
+
+
+def _planned(runs: Iterable[RunResult]) -> list[RunResult]:
+    return [r for r in runs if r.status == "planned"]
+
+
 def _costs(runs: Sequence[RunResult]) -> dict[str, str]:
     """Steps and tokens of one run that is still to be made, and the time of all."""
-    planned = [r for r in runs if r.status == "planned"]
-    seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
-    time = _DASH
-    if seconds and len(seconds) == len(planned):
+    planned = _planned(runs)
+    seconds, time = _known(planned, "seconds_expected"), _DASH
+    if 0 < len(seconds) == len(planned):
         time = in_words(sum(seconds))
     return {
-        "steps": _most(r.steps_expected for r in planned),
-        "tokens": _most(r.tokens_expected for r in planned),
+        "steps": _most(planned, "steps_expected"),
+        "tokens": _most(planned, "tokens_expected"),
         "time": time,
     }
 
@@ -115,17 +191,21 @@ def _scores(runs: Sequence[RunResult]) -> dict[str, str]:
     """Means over the runs that have scores, with half the 95% t interval of the published average;
     seconds of all runs, and what a window cost.
     """
-    scored, seconds = [r for r in runs if r.is_scored], sum(r.seconds or 0.0 for r in runs)
-    score = _DASH
+    scored = [r for r in runs if r.is_scored]
+    score = seconds = _DASH
     if scored:
-        score = f"{scored[0].headline} {_mean(scored, scored[0].headline)}{_margin(scored)}"
+        headline = scored[0].headline
+        score = f"{headline} {_mean(scored, headline)}{_margin(scored)}"
+    spent = sum(_known(runs, "seconds"))
+    if spent:
+        seconds = f"{spent:,.1f}"
     return {
         "score": score,
         "macro": _mean(scored, "macro_f1"),
         "micro": _mean(scored, "micro_f1"),
-        "seconds": f"{seconds:,.1f}" if seconds else _DASH,
-        "cut": _most(r.truncated_documents for r in runs),
-        "lost": _most(r.lost_gold for r in runs),
+        "seconds": seconds,
+        "cut": _most(runs, "truncated_documents"),
+        "lost": _most(runs, "lost_gold"),
     }
 
 
@@ -146,9 +226,9 @@ def _margin(runs: Sequence[RunResult]) -> str:
     return f" ± {percent(float(answer.interval.half_width))}"
 
 
-def _most(numbers: Iterable[int | None]) -> str:
-    largest = max(filter(None, numbers), default=None)
-    return _DASH if largest is None else f"{largest:,}"
+def _most(runs: Iterable[RunResult], field: str) -> str:
+    largest = max(_known(runs, field), default=0)
+    return f"{largest:,}" if largest else _DASH
 
 
 def _status_in_words(runs: Sequence[RunResult]) -> str:
@@ -199,6 +279,19 @@ def _seeds_in_words(runs: Sequence[RunResult]) -> str:
     return ", ".join(map(str, seeds))
 
 
+_SIGNS = {
+    "limit": "limit: no baseline is compared, because baselines learn from all documents",
+    "truncated_documents": (
+        "cut: test documents longer than the model's window; the rest of them is not read"
+    ),
+    "lost_gold": (
+        "lost: gold beyond the window, or with edges that no model predicts (`edges` of "
+        "`biobench data verify`); it counts as missed"
+    ),
+}
+"""What is said below the table where a run has such a number."""
+
+
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines below the table: what a dry run would take, scores below a baseline, signs."""
     yield from _expected_time(results)
@@ -207,29 +300,24 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
             yield f"{model}: {folder}"
     scored = [r for r in results if r.is_scored]
     yield from _below_baselines(scored)
-    if any(r.limit is not None for r in scored):
-        yield "limit: no baseline is compared, because baselines learn from all documents"
-    if any(r.truncated_documents for r in scored):
-        yield "cut: test documents longer than the model's window; the rest of them is not read"
-    if any(r.lost_gold for r in scored):
-        yield (
-            "lost: gold beyond the window, or with edges that no model predicts (`edges` of "
-            "`biobench data verify`); it counts as missed"
-        )
+    for number, line in _SIGNS.items():
+        if any(map(attrgetter(number), scored)):
+            yield line
 
 
 def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
     """A line for each row of which some runs are below the best baseline."""
-    groups: dict[tuple[str, str, str], list[RunResult]] = defaultdict(list)
-    for result in scored:
-        groups[result.model, result.task, settings_of(result)].append(result)
-    for (model, task, settings), runs in groups.items():
+    for (model, task, settings), runs in _by_row(scored).items():
         baselines = [r.baseline for r in runs if r.baseline is not None]
-        if baselines:
-            name, score = baselines[0]
-            share = f"{len(baselines)} of {len(runs)} runs " if len(baselines) < len(runs) else ""
-            row = f"{model} on {task} ({settings})" if settings else f"{model} on {task}"
-            yield f"{row}: {share}below the baseline {percent(score)} ({name})"
+        if not baselines:
+            continue
+        row, share = f"{model} on {task}", ""
+        if settings:
+            row += f" ({settings})"
+        if len(baselines) < len(runs):
+            share = f"{len(baselines)} of {len(runs)} runs "
+        name, score = baselines[0]
+        yield f"{row}: {share}below the baseline {percent(score)} ({name})"
 
 
 def folder_option(results_dir: str) -> str:
@@ -251,7 +339,7 @@ def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
 
 def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines of a dry run on how long it would take, one run after the other."""
-    planned = [r for r in results if r.status == "planned"]
+    planned = _planned(results)
     if not planned:
         return
     for task in dict.fromkeys(r.task for r in planned if r.fold is not None):
@@ -260,10 +348,11 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
             f"{task}: {splits} splits of one corpus, a training each, which together are one "
             f"result of a model"
         )
-    seconds = [r.seconds_expected for r in planned if r.seconds_expected is not None]
+    seconds = _known(planned, "seconds_expected")
     time = "no timings on this device yet"
     if seconds:
-        time = f"about {in_words(sum(seconds))}, judged by stored runs on this device"
-        if len(seconds) < len(planned):
-            time += f", {len(planned) - len(seconds)} more of unknown length"
-    yield f"{len(planned)} runs to make: {time}"
+        time = f"{about(sum(seconds))}, judged by stored runs on this device"
+    if 0 < len(seconds) < len(planned):
+        time += f", {len(planned) - len(seconds)} more of unknown length"
+    noun = "run" if len(planned) == 1 else "runs"
+    yield f"{len(planned)} {noun} to make: {time}"

@@ -197,6 +197,8 @@ def _listen(
                 reporter.start(message[0], begun, total)
             elif kind == "step":
                 reporter.step(*message)
+            elif kind == "warn":
+                reporter.warn(*message)
             elif message[0].key not in results:  # each worker reports a failed run
                 results[message[0].key] = message[0]
                 reporter.finish(message[0])
@@ -208,6 +210,10 @@ class _Wire(Reporter):
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe, self.last = pipe, 0.0
+
+    def warn(self, line: str) -> None:
+        """What the parent says for all workers."""
+        self.pipe.send(("warn", line))
 
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins; the parent knows its place among all."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from trainer.recipe.spec import Recipe
 
 
+MOST_NAMED = 5
+"""Tasks without data that are named in one line."""
+
+
 def guard(
     recipe: Recipe,
     data_dir: str | None,
@@ -56,7 +60,10 @@ def guard(
         if exclude_tasks:
             reason = "their documents are not available (--data-dir DIR)"
         noun = "task" if len(missing) == 1 else "tasks"
-        say(f"{len(missing)} {noun} NOT guarded, {reason}: {', '.join(missing)}")
+        names = ", ".join(missing)
+        if len(missing) > MOST_NAMED:
+            names = "`biobench data status` lists them"
+        say(f"{len(missing)} {noun} NOT guarded, {reason}: {names}")
     return excluded, missing
 
 

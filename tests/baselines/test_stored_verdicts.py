@@ -168,7 +168,8 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     folders = ["--data-dir", str(tmp_path), "--results-dir", str(results)]
     said = CliRunner().invoke(app, ["run", str(model), "--task", str(spec), *fast, *folders])
     assert said.exit_code == 0, said.output
-    assert "shuffled fails its gate, reports will not rank it: " in said.stderr
+    failure, done = map(said.stderr.index, ("shuffled fails its gate, reports will not", ": done"))
+    assert failure < done, "it is said before the run"
     (row,) = json.loads(said.stdout)
     assert Path(row["predictions"]).is_file()
     report = build(results, tasks=["shuffled"])
@@ -180,6 +181,11 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
         app, ["run", str(model), "--task", str(spec), *fast, *folders, "--dry-run"]
     )
     assert "shuffled fails its gate, reports will not rank it: " in dry.stderr
+    changed = ["--set", "gate.expect=chance", "--dry-run"]
+    dry = CliRunner().invoke(
+        app, ["run", str(model), "--task", str(spec), *fast, *folders, *changed]
+    )
+    assert "fails its gate" not in dry.stderr, "the stored verdict answers another question"
     (named,) = {refusal.group.model for refusal in load(results).refusals}
     mistakes = CliRunner().invoke(app, ["errors", named, "--task", str(spec), *folders])
     assert mistakes.exit_code == 0, mistakes.output

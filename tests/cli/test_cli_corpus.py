@@ -15,9 +15,11 @@ from biobench.data.load import load_data
 from biobench.report.frame import build
 from biobench.runs.provenance import contamination
 from biobench.store import Store
+from biobench.workflows.decontamination import MOST_NAMED, guard
 from tests.helpers.cli_make import FAST, Run, Said
 from tests.helpers.generators import diamed, meddialog
 from tests.helpers.trainer_make import SMALL, TEXTS
+from trainer import api
 from trainer.corpus import tokenised
 
 
@@ -287,3 +289,19 @@ def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(
         name.rename(data / name.name)
     said = overlap(biobench, "half", "--json", task="meddialog_fr").ok()
     assert {r["split"]: r["seen"] for r in said.json()}["test"] >= 1
+
+
+def test_many_tasks_without_data_are_counted_and_a_command_lists_them():
+    recipe = api.load_recipe("toy_detour", FEW[1::2], [])
+    said: list[str] = []
+    _, missing = guard(recipe, None, said.append, exclude_tasks=False, require_tasks=None)
+    assert len(missing) > MOST_NAMED
+    names = "`biobench data status` lists them"
+    assert said == [f"{len(missing)} tasks NOT guarded, --no-exclude-tasks: {names}"]
+
+
+def test_a_plan_says_what_a_toy_takes_and_what_this_machine_is(biobench):
+    said = biobench("pretrain plan toy_detour").ok().out.splitlines()
+    assert "  time on 1 x H200: under a second, at 35% of peak" in said
+    assert said[-1].startswith("  this machine: no GPU, ")
+    assert said[-1].endswith("`biobench pretrain bench toy_detour` measures its speed")

@@ -57,8 +57,7 @@ ARGUMENTS = [
     ),
     ("run TINY --task demo_ner --limit 0", "--limit", "biobench run --help"),
     ("run TINY --task demo_ner --device tpu", "tpu", "cpu"),
-    ("run TINY --task demo_ner --parallel two", "--parallel 'two' is not a number", "auto"),
-    ("run TINY --task demo_ner --seeds-at-once 0", "--seeds-at-once '0' is not a number", "auto"),
+    ("run TINY --task demo_ner --seeds-at-once 0", "unknown --seeds-at-once '0'", "1, 2, ..."),
     (
         "run TINY --task demo_ner --set training.epoch=1",
         "unknown key 'epoch'",

@@ -138,9 +138,3 @@ def test_every_argument_and_option_is_explained():
         for parameter in command.params:
             if keeps_help or parameter.param_type_name == "option":
                 assert parameter.help, f"{command.name}: {parameter.name}"
-
-
-def test_an_unknown_command_is_refused_with_the_nearest_name(biobench):
-    said = biobench("reprot")
-    assert said.refusal() == "unknown command 'reprot'"
-    assert "did you mean 'report'?" in said.err

@@ -178,14 +178,6 @@ def test_runs_by_two_label_maps_are_no_seeds_of_one_model(biobench, kept, foreig
     assert all(", key " in row["variant"] and row["n_seeds"] == 1 for row in rows)
 
 
-@pytest.mark.parametrize(
-    "option", ["--seeds 1", "--fractions 0.5", "--keep-model kept", "--set training.epochs=3"]
-)
-def test_what_asks_for_training_does_not_go_with_it(biobench, foreign, option):
-    said = biobench(*NER, option).refusal()
-    assert f"{option.split()[0]} does not go with --track ready" in said
-
-
 def test_every_reader_of_results_takes_a_ready_made_row(biobench, kept):
     folder = kept["demo_topic"].folder
     base = ("--task", "demo_topic", *OPTIONS, "--json")

@@ -4,6 +4,7 @@ one line.
 
 import json
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -90,6 +91,21 @@ def test_published_and_own_rows_at_80_columns(results, tmp_path):
     same_as_golden(
         to_text(build(results, "paper", tasks=["gad", "hoc"]), width=80), "report_own_80.txt"
     )
+
+
+def test_one_own_model_stands_under_the_table_beside_the_best_others(
+    biobench, results, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "in short" not in biobench("report").out, "there are two own models"
+    foot = biobench("report --model my-org/my-encoder --task gad,hoc").out.splitlines()[-4:]
+    assert "in short" not in "".join(foot), "the filter leaves no other model to be beside"
+    shutil.rmtree(results / "runs")
+    save_runs(results, "my-org/my-encoder", "gad", {42: 0.790, 43: 0.801, 44: 0.795})
+    *_, title, own, published = biobench("report").out.splitlines()
+    assert title == "gad in short (macro F1, in percent):"
+    assert own == "  79.5 ±1.4   my-org/my-encoder"
+    assert published == "  79.7 ‡      best published: ModernBERT-bio-large CLM detour (50B)"
 
 
 @pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])

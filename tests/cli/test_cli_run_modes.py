@@ -10,17 +10,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 from safetensors.torch import load_file, save_file
-from transformers import pipeline
+from transformers import BertForMaskedLM, pipeline
+from transformers.utils import logging
 
 from biobench.cli.console.progress import RunTerminal
 from biobench.core.progress import ProgressNote
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.runs.api import below_baselines
+from biobench.models.loading import find_checkpoint
+from biobench.models.weights import load_base
+from biobench.runs.gates import below_baselines
 from biobench.runs.result import RunName, RunResult
-from biobench.runs.table import cells_of, end_of_run
+from biobench.runs.table import cells_of, end_of_run, print_results
 from biobench.schema.baseline import BaselineRecord, PolicyScores
 from biobench.store import Store
 from tests.helpers.checkpoints import make_checkpoint
@@ -73,24 +77,6 @@ def test_fractions_make_a_run_each_and_the_report_draws_their_curve(biobench, ti
     assert all(point["low"] <= point["mean"] <= point["high"] for point in points)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--fractions", "0.5,2"), "--fractions: '2' is not a share above 0 and at most 1"),
-        (("--fractions", "half"), "--fractions: 'half' is not a share above 0 and at most 1"),
-        (("--fractions", "0.5", "--protocol", "small"), "--fractions does not go with --protocol"),
-        (
-            ("--fractions", "0.5", "--set", "training.train_fraction=0.1"),
-            "--set training.train_fraction does not go with --fractions",
-        ),
-    ],
-)
-def test_fractions_that_mean_nothing_are_refused_in_one_line(biobench, options, told):
-    done = biobench("run", "dummy", "--task", "demo_topic", *options)
-    assert done.status == 2
-    assert told in done.err
-
-
 def test_a_report_without_fractions_says_how_to_make_a_curve(biobench):
     save_runs(Path("results"), "a", ["demo_topic"], 0.5)
     done = biobench("report", "--curve")
@@ -128,6 +114,22 @@ def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench, bert,
     )
 
 
+def test_loading_a_masked_lm_prints_no_report_of_the_library(bert, tmp_path, caplog):
+    folder = shutil.copytree(bert, tmp_path / "mlm")
+    BertForMaskedLM.from_pretrained(bert).save_pretrained(folder)
+    library, verbosity = logging.get_logger("transformers"), logging.get_verbosity()
+    library.addHandler(caplog.handler)
+    logging.set_verbosity_warning()
+    try:
+        caplog.clear()
+        load_base(find_checkpoint(str(folder)), torch.float32)
+        assert not caplog.records, "a report of the pooler and the head"
+        assert logging.get_verbosity() == logging.WARNING, "the caller's own setting"
+    finally:
+        library.removeHandler(caplog.handler)
+        logging.set_verbosity(verbosity)
+
+
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
 DONE = RunResult(
     "tiny", "demo_topic", 1, 1, "done", key="k1", scores={"macro_f1": 0.5}, seconds=3.0
@@ -141,12 +143,15 @@ def test_lines_without_a_terminal(monkeypatch, capsys):
         terminal.start(TWO, 2, 2)
         terminal.step(ONE, 3, 10, "loss 1.000")
         terminal.step(TWO, 4, 20, "loss 2.000")
+        for _ in ("one worker", "another"):
+            terminal.warn("demo_topic fails its gate")
         terminal.finish(DONE)
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] demo_topic · seed 1 · tiny: started",
         "[2/2] demo_ner · seed 2 · tiny: started",
         "[1/2] demo_topic · seed 1 · tiny: step 3/10, loss 1.000",
         "[2/2] demo_ner · seed 2 · tiny: step 4/20, loss 2.000",
+        "demo_topic fails its gate",
         "tiny · demo_topic · seed 1: done, macro_f1 50.00 in 3.0 s",
     ]
 
@@ -205,6 +210,33 @@ def test_means_words_and_next_command():
         "Results: my results. Next: `biobench report --results-dir 'my results'`, "
         "`biobench compare a 'b c' --results-dir 'my results'`",
     ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_no_heading_and_no_status_is_broken_in_a_narrow_table(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    scores = {"macro_f1": 0.51234, "micro_f1": 0.61234}
+    done = replace(
+        scored("sentence-transformers/all-MiniLM-L6-v2", 42, 0.5),
+        task="quaero_medline",
+        paper="micro_f1",
+        scores=scores,
+        overrides=("training.learning_rate=3e-5",),
+        truncated_documents=1234,
+        seconds=12345.6,
+    )
+    print_results([done, replace(done, seed=44, status="failed", reason="it broke")])
+    head, *lines = capsys.readouterr().out.splitlines()
+    names = head.split()
+    assert names[:5] == ["model", "task", "seeds", "status", "score"]
+    assert {"done,", "failed"} <= {*" ".join(lines).split()}
+    assert "micro_f1 61.23" in lines[0]
+    assert max(map(len, [head, *lines[:3]])) <= max(width, 78)
+    left_out = {"macro", "micro", "seconds", "cut"} - {*names}
+    told = [line for line in lines if line.endswith(": in a wider terminal, or with --json")]
+    assert bool(left_out) == bool(told)
+    assert all(name in told[0] for name in left_out)
+    assert "lost" not in head, "nothing was lost"
 
 
 def test_scores_below_a_baseline_say_so():

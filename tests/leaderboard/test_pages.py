@@ -311,17 +311,16 @@ def test_names_are_neither_markup_nor_links(name):
 
 
 def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
-    """In the folder that the page and docs/sharing.md name, or the one that `submit` makes."""
+    """In the folder that the page and docs/sharing.md name, which `submit` makes by itself."""
     honest_run(tmp_path / "results")
     app = open_app(monkeypatch, tmp_path / "results", "submit")
     assert app.button(key="check").disabled
     for text in (app.code[0].value, SHARING.read_text(encoding="utf-8")):
-        assert "--out submitted/my-encoder\nbiobench verify-submission submitted/my-" in text
+        assert "--out submissions/my-encoder\nbiobench verify-submission submissions/my-" in text
     monkeypatch.chdir(tmp_path)
-    pack = submit("org/tiny", "results", tmp_path / "submitted" / "tiny")
-    submit("org/tiny", "results")
+    pack = submit("org/tiny", "results")
     offered = app.run().selectbox(key="pack_here").options
-    assert [option.partition("/")[0] for option in offered] == ["–", "submitted", "submissions"]
+    assert [option.partition("/")[0] for option in offered] == ["–", "submissions"]
     app.selectbox(key="pack_here").select_index(1).run()
     app.button(key="check").click().run()
     assert "waits for a maintainer" in app.warning[0].value, "nobody else has runs on it here"

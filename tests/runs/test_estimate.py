@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from biobench.core.progress import in_words
+from biobench.core.progress import about, in_words
 from biobench.models.loading import load_tokenizer
 from biobench.runs import estimate
 from biobench.runs.estimate import Pace, characters, longest_first, steps_of, tokens_read
@@ -81,23 +81,31 @@ def test_the_nearest_kind_of_run_tells_the_time(
         item(plan, 0, "demo_topic"),
         item(plan, 1, "demo_ner"),
     )
-    assert pace.seconds(ner) is None
-    size, other_size = ner.checkpoint.parameters or 0, other.checkpoint.parameters or 0
+    assert pace.seconds(ner, 1000) is None
+    size = ner.checkpoint.parameters or 0
+    pace.by_tokens[()] = [0.002 / size]
+    assert pace.seconds(ner, 1000) == pytest.approx(2.0), "of another model, task, limit or recipe"
+    pace.by_tokens[ner.checkpoint.hash,] = [0.004]
+    assert pace.seconds(ner, 1000) == pytest.approx(4.0), "of the same model"
+    assert pace.seconds(replace(ner, track="frozen"), 1000) is None, "it trains no encoder"
+    other_size = other.checkpoint.parameters or 0
     rate = 10.0 / characters(ner)
-    pace.rates.update(
+    pace.by_characters.update(
         {
             (ner.checkpoint.hash, "demo_ner"): [rate],
             (ner.checkpoint.hash,): [rate],
             (): [rate / size],
         }
     )
-    assert pace.seconds(ner) == pytest.approx(10.0)
-    assert pace.seconds(topic) == pytest.approx(10.0 * characters(topic) / characters(ner))
-    assert pace.seconds(other) == pytest.approx(10.0 * other_size / size), (
+    assert pace.seconds(ner, 1000) == pytest.approx(10.0)
+    assert pace.seconds(topic, 1000) == pytest.approx(
+        10.0 * characters(topic) / characters(ner), abs=0.06
+    )
+    assert pace.seconds(other, 1000) == pytest.approx(10.0 * other_size / size, abs=0.06), (
         "in proportion to weights"
     )
     monkeypatch.setattr("biobench.models.loading.Checkpoint.parameters", None)
-    assert pace.seconds(other) is None, "a file of weights that cannot be counted"
+    assert pace.seconds(other, 1000) is None, "a file of weights that cannot be counted"
 
 
 def test_parameters_are_read_from_the_files(plan: RunPlan) -> None:
@@ -122,11 +130,15 @@ def test_a_dry_run_tells_how_long_the_rest_takes(
     expected = [row["seconds_expected"] for row in rows if row["status"] == "planned"]
     assert len(expected) == 2
     assert all(took[0] - 0.06 <= seconds <= took[1] + 0.06 for seconds in expected)
-    assert "2 runs to make: about" in biobench("--seeds 1-4 --dry-run").out
+    assert "2 runs to make: " in biobench("--seeds 1-4 --dry-run").out
+    longer = biobench("--seeds 1 --set training.epochs=9 --dry-run").out
+    assert "1 run to make: " in longer
+    assert "judged by stored runs on this device" in longer, "by the speed of another recipe"
 
 
 def test_times_in_words() -> None:
     assert [in_words(s) for s in (45, 700, 12_000)] == ["45 s", "12 min", "3 h 20 min"]
+    assert [about(s) for s in (0.4, 45)] == ["under a second", "about 45 s"]
 
 
 def test_the_order_of_claims(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ import pytest
 import biobench
 from biobench.data.catalog import load_task, spec_paths
 from biobench.data.load import load_data, subset
-from biobench.errors import UsageError
 from biobench.report.results import load
 from biobench.schema.protocols import PROTOCOLS, protocol_named_by, protocol_overrides
 from tests.helpers.cli_make import QUICK
@@ -58,20 +57,3 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
     assert not any(g.is_full for g in groups.values())
     few, more = ({d.id for d in subset(whole.train, most=size)} for size in (17, 40))
     assert few < more
-
-
-@pytest.mark.parametrize(
-    ("beside", "words"),
-    [
-        ({"overrides": "training.epochs=1"}, "--set does not go with --protocol"),
-        ({"limit": 5}, "--limit does not go with --protocol"),
-        ({"track": "tuned"}, "--track tuned does not go with --protocol"),
-        ({"protocol": "smal"}, "unknown --protocol 'smal'"),
-    ],
-)
-def test_what_would_change_the_protocol_is_refused(
-    encoder: Path, beside: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(UsageError, match=words):
-        biobench.run(encoder, tasks="demo_topic", **{**WHOLE, "protocol": "small", **beside})
-    assert not Path("results").exists()

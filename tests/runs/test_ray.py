@@ -182,30 +182,23 @@ def test_a_node_that_would_make_other_runs(request_: RunRequest, tmp_path: Path)
     assert on_ray._context_here(orders)[1] is False
 
 
-def test_what_ray_does_not_take(
-    ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch
+def test_ray_is_asked_for_where_it_is_not_installed(
+    request_: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for wrong in (
-        {"worker_gpus": 1.5},
-        {"worker_gpus": 0.0},
-        {"executor": "local", "worker_gpus": 0.5},
-    ):
-        with pytest.raises(UsageError, match=r"--worker-gpus .* does not apply"):
-            make_plan(replace(request_, **wrong))
     monkeypatch.setattr(selection, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="ray is not installed"):
         make_plan(request_)
 
 
 def node(cpus: int, gpus: int = 0) -> dict[str, float]:
-    return {"CPU": float(cpus), **({"GPU": float(gpus)} if gpus else {})}
+    return {"CPU": float(cpus), "GPU": float(gpus)}
 
 
 @pytest.mark.parametrize(
     ("nodes", "gpus", "cpus"),
     [
         ([node(8), node(8)], 0.0, 4),
-        ([node(2), node(2)], 0.0, 2),
+        ([node(2), {"CPU": 2.0}], 0.0, 2),
         ([{}, node(4)], 0.0, 4),  # a head node without CPUs
         ([node(8, 2)], 1.0, 4),
         ([node(8, 1), node(8)], 0.5, 4),
@@ -217,8 +210,7 @@ def test_what_a_run_reserves(nodes: list[dict[str, float]], gpus: float, cpus: i
     assert cpus_of_a_run(nodes, gpus) == cpus
 
 
-def test_nothing_has_room() -> None:
-    with pytest.raises(UsageError, match="the cluster has no GPU for a run"):
-        cpus_of_a_run([node(8)], 1.0)
-    with pytest.raises(UsageError, match="the cluster has no CPU for a run"):
-        cpus_of_a_run([{"GPU": 1.0}], 0.0)
+@pytest.mark.parametrize(("cpus", "gpus", "kind"), [(8, 1.0, "GPU"), (0, 0.0, "CPU")])
+def test_nothing_has_room(cpus: int, gpus: float, kind: str) -> None:
+    with pytest.raises(UsageError, match=f"the cluster has no {kind} for a run"):
+        cpus_of_a_run([node(cpus)], gpus)

@@ -194,17 +194,8 @@ def _gone(pid: int) -> bool:
     "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
 def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.Signals) -> None:
-    words = [
-        "run",
-        str(tiny),
-        "--task",
-        "demo_topic",
-        "--seeds",
-        "1-2",
-        "--set",
-        "training.epochs=2000",
-    ]
-    words += ["--device", "cpu", "--parallel", "2", "--results-dir", str(tmp_path / "results")]
+    options = "--task demo_topic --seeds 1-2 --set training.epochs=2000 --device cpu --parallel 2"
+    words = ["run", tiny, *options.split(), "--results-dir", tmp_path / "results"]
     with (tmp_path / "err").open("w") as err:
         # What a shell puts into the background ignores SIGINT, and so would all that it starts.
         heard = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731

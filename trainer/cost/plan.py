@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from biobench.core.progress import in_words
+from biobench.core.progress import about
 from biobench.errors import UsageError
 from trainer.cost.flops import PEAK, phase_cost
 from trainer.model.families import layers_of
@@ -119,12 +119,12 @@ class TrainingPlan:
             *(f"  {name}: taken over, not trained again" for name in self.reused),
             *(
                 f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
-                f"{p.flops:.3g} FLOP, about {in_words(p.seconds)}"
+                f"{p.flops:.3g} FLOP, {about(p.seconds)}"
                 for p in self.phases
             ),
             f"  memory a GPU, micro-batch of {self.micro_windows} windows: about "
             f"{self.memory_bytes / 2**30:.1f} GiB",
-            f"  time on {self.gpus} x {self.gpu}: about {in_words(self.seconds)}, at "
+            f"  time on {self.gpus} x {self.gpu}: {about(self.seconds)}, at "
             f"{UTILISATION:.0%} of peak",
         ]
 

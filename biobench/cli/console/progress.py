@@ -58,6 +58,7 @@ class RunTerminal(Display, Reporter):
             expand=True,
         )
         self.runs: dict[str, _Shown] = {}
+        self.warned: set[str] = set()
         self.warnings = _Warnings(self)
 
     def __enter__(self) -> RunTerminal:
@@ -71,6 +72,12 @@ class RunTerminal(Display, Reporter):
     def stage(self, what: str) -> None:
         """What is done before and between runs."""
         self.say(what)
+
+    def warn(self, line: str) -> None:
+        """Said once, though several workers find it."""
+        if line not in self.warned:
+            self.warned.add(line)
+            self.say(line)
 
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
