@@ -58,7 +58,9 @@ def beats(baseline: GroupCounts, opponent: GroupCounts, evaluated: BoolArray, se
     moved_hits = opponent.tp - baseline.tp
     moved_predicted = moved_hits + opponent.fp - baseline.fp
 
-    def macro(counts: GroupCounts, hits: ArrayLike, predicted: ArrayLike) -> FloatArray:
+    def macro(
+        counts: GroupCounts, hits: FloatArray | int, predicted: FloatArray | int
+    ) -> FloatArray:
         """With these counts moved to a baseline; all (..., labels)."""
         tp, fp, _ = counts.totals
         return _macro(tp + hits, tp + fp + predicted, gold, evaluated)
