@@ -43,7 +43,7 @@ def show() -> None:
     st.code(
         f"biobench submit my-org/my-encoder --out {pack}\n"
         f"biobench verify-submission {pack} --against .",
-        language="bash",
+        language=None,  # the colour of options is too light to be read
     )
     megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
