@@ -38,8 +38,10 @@ def show() -> None:
         "the pack as the results repository says."
     )
     pack = f"{PACKED}/my-encoder"
-    commands = f"biobench submit my-org/my-encoder --out {pack}\nbiobench verify-submission {pack}"
-    st.code(commands, language="bash")
+    st.code(
+        f"biobench submit my-org/my-encoder --out {pack}\nbiobench verify-submission {pack}",
+        language=None,  # the colour of options is too light to be read
+    )
     megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
         f"The pack as a zip file, at most {megabytes} MB",
