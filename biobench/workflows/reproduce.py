@@ -251,12 +251,12 @@ def _repeated(row: Reproduction, store: Store, record: RunRecord, again: Again) 
 
 def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
     """In what two machines differ, as texts ``threads 1 then, 2 now``."""
-    before = {"device": stored.device, "threads": stored.threads, **stored.packages}
-    now = {"device": repeated.device, "threads": repeated.threads, **repeated.packages}
+    old = {"device": stored.device, "threads": stored.threads, **stored.packages}
+    new = {"device": repeated.device, "threads": repeated.threads, **repeated.packages}
     changes = []
-    for name, value in before.items():
-        if value != now.get(name):
-            changes.append(f"{name} {value} then, {now.get(name)} now")
+    for name, value in old.items():
+        if value != new.get(name):
+            changes.append(f"{name} {value} then, {new.get(name)} now")
     return tuple(changes)
 
 
