@@ -154,6 +154,29 @@ def pretrain(
         return result
     corpus = result.ledger.corpus
     removed = corpus.removed_by_task or {}
+    listed = Exclusions(
+        exclusion_hash=corpus.exclusion_hash,
+        ngram=recipe.corpus.exclude.ngram,
+        tasks=_excluded_tasks(guarded, removed),
+        not_guarded=tuple(missing),
+    )
+    for folder in (result.out, result.model):
+        write_atomic(folder / EXCLUSION_FILE, (listed.model_dump_json(indent=1) + "\n").encode())
+    for name, count in removed.items():
+        if count:
+            say(f"removed from the corpus because of {name}: {count:,} documents")
+    if guarded and corpus.removed_documents is not None:
+        say(
+            f"removed from the corpus: {corpus.removed_documents:,} documents that hold text of a "
+            f"guarded task"
+        )
+    return result
+
+
+def _excluded_tasks(
+    guarded: Mapping[str, TaskData], removed: Mapping[str, int]
+) -> dict[str, ExcludedTask]:
+    """What is recorded of each guarded task. removed: by task; empty where nothing was counted."""
     tasks = {}
     for name, data in guarded.items():
         tasks[name] = ExcludedTask(
@@ -161,18 +184,4 @@ def pretrain(
             documents=_excluded_documents(data),
             removed=removed.get(name, 0) if removed else None,
         )
-    ngram = recipe.corpus.exclude.ngram
-    listed = Exclusions(
-        exclusion_hash=corpus.exclusion_hash, ngram=ngram, tasks=tasks, not_guarded=tuple(missing)
-    )
-    for folder in (result.out, result.model):
-        write_atomic(folder / EXCLUSION_FILE, (listed.model_dump_json(indent=1) + "\n").encode())
-    for name, count in removed.items():
-        if count:
-            say(f"removed from the corpus because of {name}: {count:,} documents")
-    if tasks and corpus.removed_documents is not None:
-        say(
-            f"removed from the corpus: {corpus.removed_documents:,} documents that hold text of a "
-            f"guarded task"
-        )
-    return result
+    return tasks

@@ -13,7 +13,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.overlap import overlap
 from biobench.errors import DataUnavailableError, UsageError
-from biobench.models.loading import find_checkpoint
+from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
@@ -69,20 +69,30 @@ def measure(
             }
         )
         measured[name] = contamination
-        if checkpoint is None:
-            continue
-        record = OverlapRecord(
-            task=name,
-            data_hash=task.hash,
-            model=checkpoint.id,
-            model_hash=checkpoint.hash,
-            contamination=contamination,
-            biobench=__version__,
-            made=datetime.now(UTC).isoformat(timespec="microseconds"),
-        )
-        save_overlap(results_dir, record)
-        changed += note_in_records(results_dir, name, checkpoint.hash, task.hash)
+        if checkpoint is not None:
+            changed += _keep(contamination, name, task.hash, checkpoint, results_dir)
     return rows, measured, None if model is None else (model, changed)
+
+
+def _keep(
+    contamination: Contamination,
+    task: str,
+    data_hash: str,
+    checkpoint: Checkpoint,
+    results_dir: str | Path,
+) -> int:
+    """Save a measurement and write it into stored runs; gives how many were changed."""
+    record = OverlapRecord(
+        task=task,
+        data_hash=data_hash,
+        model=checkpoint.id,
+        model_hash=checkpoint.hash,
+        contamination=contamination,
+        biobench=__version__,
+        made=datetime.now(UTC).isoformat(timespec="microseconds"),
+    )
+    save_overlap(results_dir, record)
+    return note_in_records(results_dir, task, checkpoint.hash, data_hash)
 
 
 def _excludes(run: TrainingText, task: TaskData) -> bool:

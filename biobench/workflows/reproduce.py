@@ -177,11 +177,10 @@ def stored_runs(path: Path) -> tuple[Store, list[RunRecord]]:
     store = Store(root)
     records = []
     for file in root.glob("runs/*/[!.]*.json"):
-        record = None
         if file.is_relative_to(named):
             record = store.get(file.parent.name, file.stem)
-        if record is not None:
-            records.append(record)
+            if record is not None:
+                records.append(record)
     if not records:
         hint = "give results/runs/TASK/KEY.json, or a results folder"
         raise UsageError(f"{path}: there is no record here", hint=hint)
@@ -252,16 +251,13 @@ def _repeated(row: Reproduction, store: Store, record: RunRecord, again: Again) 
 
 def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
     """In what two machines differ, as texts ``threads 1 then, 2 now``."""
-    now = _machine(repeated)
+    old = {"device": stored.device, "threads": stored.threads, **stored.packages}
+    new = {"device": repeated.device, "threads": repeated.threads, **repeated.packages}
     changes = []
-    for name, value in _machine(stored).items():
-        if value != now.get(name):
-            changes.append(f"{name} {value} then, {now.get(name)} now")
+    for name, value in old.items():
+        if value != new.get(name):
+            changes.append(f"{name} {value} then, {new.get(name)} now")
     return tuple(changes)
-
-
-def _machine(made: Provenance) -> dict[str, object]:
-    return {"device": made.device, "threads": made.threads, **made.packages}
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
@@ -295,9 +291,7 @@ def alike(
     answers, others = _answers(record, predictions), _answers(record, repeated)
     if not answers or answers.keys() != others.keys():
         return 0.0
-    equal = 0
-    for document, answer in answers.items():
-        equal += answer == others[document]
+    equal = sum(answer == others[document] for document, answer in answers.items())
     return equal / len(answers)
 
 
@@ -367,9 +361,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
 
 
 def _draw_seed(run: RunRecord) -> int:
-    """A random seed; of a task with several splits that of a random split, for there are no
-    others.
-    """
+    """A random seed; of a task with several splits, which have all its seeds, that of one."""
     splits = run.resampling
     if splits is None:
         return secrets.randbelow(2**31)
