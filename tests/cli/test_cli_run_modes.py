@@ -74,7 +74,10 @@ def test_fractions_make_a_run_each_and_the_report_draws_their_curve(biobench, ti
     assert "doubling from there gives " in drawn
     points = biobench("report", "--curve", "--format", "json").json()
     assert [point["share"] for point in points] == [0.25, 0.5, 1]
-    assert all(point["low"] <= point["mean"] <= point["high"] for point in points)
+    # three seeds of a tiny encoder may give the same score, which has no interval
+    spread = [point for point in points if point["low"] is not None]
+    assert spread
+    assert all(point["low"] <= point["mean"] <= point["high"] for point in spread)
 
 
 def test_a_report_without_fractions_says_how_to_make_a_curve(biobench):
