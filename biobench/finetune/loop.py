@@ -107,6 +107,8 @@ class Run:
         self.rows: UsedRows | None = None
         self.state = LoopState()
         self.began = self.written = 0.0
+        if keep is not None:
+            self.written = keep.seconds
         self.late = self.device.type in ASYNCHRONOUS
         self.strict = True
         """Whether gradients are summed in one order, also where that must be insisted on."""
@@ -141,8 +143,6 @@ class Run:
         Asked to stop, it saves its state after the step in hand and raises RunStoppedError.
         """
         self.began, state = time.perf_counter(), self.state
-        if self.keep is not None:
-            self.written = self.keep.seconds
         optimizer = self.optimizer()
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         if saved is not None:

@@ -238,7 +238,8 @@ def _gathered(
     def padded(states: Tensor) -> Tensor:
         rows = repeated(states, heads, 1).transpose(1, 2).reshape(tokens, heads * width)
         places = Spread.apply(rows, token_of_place, layout.gather)  # type: ignore[no-untyped-call]
-        return places.view(count, longest, heads, width).transpose(1, 2)  # type: ignore[no-any-return]
+        batch: Tensor = places.view(count, longest, heads, width)
+        return batch.transpose(1, 2)
 
     q, k, v = padded(query), padded(key), padded(value)
     if window is not None and not layout.compiled and in_blocks(longest, window):

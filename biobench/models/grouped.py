@@ -307,7 +307,8 @@ def grouped_attention(
     heads, tokens, width = query.shape[1:]
     padded = []
     for rows in _rows(query, key, value):
-        padded.append(Spread.apply(rows, groups.spread, groups.gather))  # type: ignore[no-untyped-call]
+        states = Spread.apply(rows, groups.spread, groups.gather)  # type: ignore[no-untyped-call]
+        padded.append(states)
     blocks = []
     for group, mask in zip(groups.groups, masks, strict=True):
         shape = (group.count, heads, group.length, width)
