@@ -91,25 +91,15 @@ def _average(suite: str, rows: Sequence[Row], needed: int, infos: Infos) -> Row:
     weights = task_weights([infos[row.task].corpus for row in rows]).tolist()
     trained = _weighted(weights, [row.trained_mean for row in rows])
     sd, low, high = _spread(rows, weights, trained)
-    metric = rows[0].metric
-    failed = 0
-    memory: list[int] = []
-    for row in rows:
-        failed += row.failed
-        if row.metric != metric:
-            metric = "mixed"
-        if row.peak_memory_bytes is not None:
-            memory.append(row.peak_memory_bytes)
-    costs: dict[str, Any] = {}
-    for name in COSTS:
-        costs[name] = known_mean([getattr(row, name) for row in rows])
+    metrics = {row.metric for row in rows}
+    failed = sum(row.failed for row in rows)
     notes: tuple[str, ...] = ()
     if len(rows) != needed:
         notes = (f"{rows[0].model}: average over {len(rows)} of {needed} {suite} tasks",)
     return Row(
         model=rows[0].model,
         task=f"avg_{suite}",
-        metric=metric,
+        metric=metrics.pop() if len(metrics) == 1 else "mixed",
         mean=_weighted(weights, [row.mean for row in rows]),
         sd=sd,
         low=low,
@@ -126,10 +116,19 @@ def _average(suite: str, rows: Sequence[Row], needed: int, infos: Infos) -> Row:
         complete=not notes,
         only_likely=any(row.only_likely for row in rows),
         parameters=rows[0].parameters,
-        peak_memory_bytes=max(memory, default=None),
-        **costs,
+        **_costs(rows),
         notes=notes,
     )
+
+
+def _costs(rows: Sequence[Row]) -> dict[str, Any]:
+    """What the rows cost, by the row's fields: means, of the memory the highest."""
+    costs: dict[str, Any] = {}
+    for name in COSTS:
+        costs[name] = known_mean([getattr(row, name) for row in rows])
+    memory = [row.peak_memory_bytes for row in rows if row.peak_memory_bytes is not None]
+    costs["peak_memory_bytes"] = max(memory, default=None)
+    return costs
 
 
 def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:

@@ -115,8 +115,8 @@ def oracle_rows(groups: Sequence[RunGroup], infos: Infos, metrics: Mapping[str, 
             continue
         for brief in group.briefs:
             if metric in brief.ceiling:
-                place = group.task, brief.max_length
-                best[place] = max(best[place], brief.ceiling[metric])
+                task_and_window = group.task, brief.max_length
+                best[task_and_window] = max(best[task_and_window], brief.ceiling[metric])
     rows = []
     for (task, window), reached in sorted(best.items()):
         if reached < 1:

@@ -129,7 +129,7 @@ def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
     scale, middle = _cost_scale(frame["cost"].astype(float))
     axis = alt.Axis(format="~s", tickCount=5, labelOverlap=True)
     y = alt.Y("score:Q", title="mean score", axis=alt.Axis(format=_SHORT))
-    place = {
+    axes = {
         "x": alt.X("cost:Q", title=cost, scale=scale, axis=axis),
         "y": y.scale(zero=False, padding=20),
     }
@@ -142,9 +142,9 @@ def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
     cheap = alt.Chart(named[is_cheap]).mark_text(align="left", dx=8, color=ink)
     dear = alt.Chart(named[~is_cheap]).mark_text(align="right", dx=-8, color=ink)
     layers = [
-        dots.encode(**place, tooltip=tips, fill=fill),
-        cheap.encode(**place, text="model:N"),
-        dear.encode(**place, text="model:N"),
+        dots.encode(**axes, tooltip=tips, fill=fill),
+        cheap.encode(**axes, text="model:N"),
+        dear.encode(**axes, text="model:N"),
     ]
     return alt.layer(*layers).properties(height=260)
 
@@ -166,11 +166,11 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
     heights = frame["score"]
     least_gap = 0.07 * max(float(heights.max() - heights.min()), 1e-9)
     chosen: list[int] = []
-    above = math.inf
+    last_score = math.inf
     for position, score in enumerate(candidates["score"]):
-        if above - score > least_gap:
+        if last_score - score > least_gap:
             chosen.append(position)
-            above = score
+            last_score = score
     return candidates.iloc[chosen]
 
 

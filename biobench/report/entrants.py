@@ -160,11 +160,11 @@ def _unknown_model(name: str, results: Results) -> UsageError:
     if own:
         nearest = difflib.get_close_matches(plain(name), own, n=10, cutoff=0.0)
         otherwise = f"of {len(own)} models with runs the nearest: {', '.join(nearest)}"
-    known: set[str] = set()
+    names: set[str] = set()
     stored: list[RunGroup | PublishedValue] = [*results.groups, *results.published]
     for scores in stored:
-        known.update(map(plain, names_of(scores)))
-    hint = suggest(name, sorted(known), otherwise=otherwise)
+        names.update(map(plain, names_of(scores)))
+    hint = suggest(name, sorted(names), otherwise=otherwise)
     return UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 

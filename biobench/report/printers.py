@@ -262,20 +262,20 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None =
     """Columns side by side, the first set left, numbers right; several grids, each with the first
     column, where they are wider than `width`.
     """
-    first, *others = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    name_width, *widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     room = math.inf
     if width is not None:
-        room = width - first
-    pieces = _columns_that_fit([2 + of_column for of_column in others], room)
-    rule = ["-" * of_column for of_column in (first, *others)]
+        room = width - name_width
+    pieces = _columns_that_fit([2 + of_column for of_column in widths], room)
+    rule = ["-" * of_column for of_column in (name_width, *widths)]
     grids = []
     for piece in pieces:
         lines = []
         for name, *cells in (head, rule, *rows):
-            shown = [cells[column].rjust(others[column]) for column in piece]
+            shown = [cells[column].rjust(widths[column]) for column in piece]
             is_of_other_piece = len(pieces) > 1 and "".join(shown).isspace()
             if not is_of_other_piece:
-                lines.append("  ".join([name.ljust(first), *shown]).rstrip())
+                lines.append("  ".join([name.ljust(name_width), *shown]).rstrip())
         grids.append("\n".join(lines))
     return "\n\n".join(grids)
 

@@ -34,9 +34,9 @@ class Sheet(NamedTuple):
 
 def sheets(report: Report) -> list[Sheet]:
     """A sheet a suite: fr, en, needle, then others."""
-    known = list(SUITES)
-    others = {info.suite for info in report.columns}.difference(known)
-    tables = [_of_suite(report, suite) for suite in (*known, *sorted(others))]
+    shipped_suites = list(SUITES)
+    other_suites = {info.suite for info in report.columns}.difference(shipped_suites)
+    tables = [_of_suite(report, suite) for suite in (*shipped_suites, *sorted(other_suites))]
     return [sheet for sheet in tables if sheet.rows]
 
 

@@ -58,11 +58,11 @@ def _coloured(text: str, marks: Sequence[Mark]) -> str:
                 cuts |= {min(span.start, len(text)), min(span.end, len(text))}
     coloured = ""
     for start, end in pairwise(sorted(cuts)):
-        over = []
+        sides_here = []
         for span, mark in mentions:
             if span.start <= start and end <= span.end:
-                over.append((span, mark))
-        coloured += _piece(text[start:end], over)
+                sides_here.append((span, mark))
+        coloured += _piece(text[start:end], sides_here)
     return coloured
 
 

@@ -98,9 +98,9 @@ def whole_sentences(text: str) -> str:
 
 def _title(mistakes: Mistakes) -> str:
     title = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}"
-    others = set(mistakes.seeds).difference([mistakes.seed])
-    if others:
-        title += f" (also: {', '.join(map(str, sorted(others)))})"
+    other_seeds = set(mistakes.seeds).difference([mistakes.seed])
+    if other_seeds:
+        title += f" (also: {', '.join(map(str, sorted(other_seeds)))})"
     documents = f"of {len(mistakes.judged)} test documents"
     if mistakes.identifying:
         found = leaks(mistakes.judged)
@@ -127,14 +127,14 @@ def _in_context(span: Span, text: str) -> str:
         return label
     if not text:
         return f"{label} {span.start}-{span.end}"
-    before = SENTENCE_END.split(text[: span.start])[-1]
-    after = SENTENCE_END.split(text[span.end :])[0]
-    if len(before) > AROUND:
-        before = f"…{before[-AROUND:]}"
-    if len(after) > AROUND:
-        after = f"{after[:AROUND]}…"
+    left_part = SENTENCE_END.split(text[: span.start])[-1]
+    right_part = SENTENCE_END.split(text[span.end :])[0]
+    if len(left_part) > AROUND:
+        left_part = f"…{left_part[-AROUND:]}"
+    if len(right_part) > AROUND:
+        right_part = f"{right_part[:AROUND]}…"
     mention = _on_one_line(text[span.start : span.end])
-    return f"{label} {_on_one_line(before)}[{mention}]{_on_one_line(after)}"
+    return f"{label} {_on_one_line(left_part)}[{mention}]{_on_one_line(right_part)}"
 
 
 def _on_one_line(text: str) -> str:
