@@ -62,7 +62,7 @@ def beats(baseline: GroupCounts, opponent: GroupCounts, evaluated: BoolArray, se
         counts: GroupCounts, hits: FloatArray | int, predicted: FloatArray | int
     ) -> FloatArray:
         """With these counts moved to a baseline; all (..., labels)."""
-        tp, fp, _ = counts.totals
+        tp, fp = counts.tp.sum(axis=0), counts.fp.sum(axis=0)
         return _macro(tp + hits, tp + fp + predicted, gold, evaluated)
 
     rng = np.random.default_rng(seed)
