@@ -85,9 +85,9 @@ class Strict(BaseModel):
         missing one.
         """
         fields = cls.model_fields
-        unknown = [key for key in data if key not in fields]
-        if cls.model_config["extra"] == "allow":
-            unknown = []
+        unknown = []
+        if cls.model_config["extra"] == "forbid":
+            unknown = [key for key in data if key not in fields]
         required = [name for name, field in fields.items() if field.is_required()]
         wrong = [*unknown, *(name for name in required if name not in data)]
         if not wrong:

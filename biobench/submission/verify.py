@@ -115,7 +115,10 @@ def read_records(store: Store, model: str) -> tuple[list[RunRecord], list[Check]
 
     model: its name in the manifest.
     """
-    records, unusable = store.scan()
+    try:
+        records, unusable = store.scan()
+    except StoreError as damage:  # of a folder, not of a file in it
+        return [], [error("R01", "runs", damage.what)]
     checks = []
     for damaged in unusable:
         file = Path(damaged.file).relative_to(store.root).as_posix()

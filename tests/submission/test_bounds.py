@@ -115,6 +115,18 @@ def test_lists_that_are_not_of_the_files(packed):
     assert "M04" in refused(packed)
 
 
+def test_a_folder_that_cannot_be_read_is_a_finding(packed, monkeypatch):
+    listed = os.scandir
+
+    def scandir(folder):
+        if Path(folder).name == TASK:
+            raise PermissionError(13, "Permission denied")
+        return listed(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert refused(packed) == {"M02", "R01"}
+
+
 def test_names_that_imitate_a_mark_of_the_board_are_refused(packed):
     sound = [
         "org/tiny",

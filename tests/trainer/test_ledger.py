@@ -24,6 +24,7 @@ from trainer.ledger import Ledger, LedgerDiff, compare, read_ledger
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
+from trainer.train.checkpoint import Progress
 from trainer.train.optimizer import factor, make_optimizer, set_rate
 from trainer.train.progress import read_metrics
 from trainer.train.record import code_version
@@ -154,6 +155,10 @@ def test_fields_of_earlier_ledgers_are_read() -> None:
         "validation_losses": {"source a": 1.0},
     }
     assert changed({f"phases.0.{name}": value for name, value in gone.items()}) == ledger("a")
+
+
+def test_fields_of_earlier_checkpoints_are_read() -> None:
+    assert Progress.model_validate_json('{"step": 3, "skipped_steps": 0}') == Progress(step=3)
 
 
 @pytest.mark.parametrize(
