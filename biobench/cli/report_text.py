@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from biobench.cli.console.arguments import check_known
 from biobench.cli.console.output import write_text
-from biobench.data.catalog import load_task
+from biobench.data.catalog import SUITES, load_task
 from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
@@ -68,11 +68,12 @@ def own_specs(tasks: Sequence[str]) -> dict[str, str]:
 
 
 def declared_suite(suites: Sequence[str]) -> SuiteSpec | None:
-    """The suite that a name or a file declares. Raises UsageError where others are asked for beside
-    it.
+    """The suite that a name or a file declares; None where suites are folders of tasks. Raises
+    UsageError where others are asked for beside it.
     """
-    declared = [s for s in suites if s in suite_names() or _is_file(s)]
-    if not declared or declared[0] == "all":
+    folders = (*SUITES, "all")
+    declared = [s for s in suites if s not in folders and (s in suite_names() or _is_file(s))]
+    if not declared:
         return None
     if len(suites) > 1:
         raise UsageError(f"--suite {declared[0]} has a report of its own", hint="give it alone")
