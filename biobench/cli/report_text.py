@@ -155,24 +155,26 @@ def more_published(filters: Filters, results: Results) -> str:
 
 def in_short(table: Report) -> str:
     """The scores of the only own model, task by task, over the best baseline and the best published
-    score; empty where there are more models, or too many tasks for the foot of a screen.
+    score; empty where there are more models, too many tasks for the foot of a screen, or runs on a
+    part of the data, which are compared with none.
     """
     own = [row for row in table.rows if row.source == "run"]
     if len({row.line for row in own}) != 1 or len(own) > MOST_IN_SHORT:
         return ""
     lines = []
     for row in own:
-        metric = get_metric(row.metric)
-        best = min if metric.falls else max
-        compared = []
+        compared = {row.name: percent(row)}
         for source in ("baseline", "published"):
             others = [r for r in table.rows if (r.source, r.task) == (source, row.task)]
             if others:
-                leader = best(others, key=attrgetter("mean"))
-                compared.append(f"  {percent(leader):<12}best {source}: {leader.name}")
-        if compared:
-            title = f"{row.task} in short ({metric.words}, in percent):"
-            lines += [title, f"  {percent(row):<12}{row.name}", *compared]
+                leader = max(others, key=attrgetter("mean"))
+                compared[f"best {source}: {leader.name}"] = percent(leader)
+        if len(compared) == 1 or row.partial:
+            continue
+        lines.append(f"{row.task} in short ({get_metric(row.metric).words}, in percent):")
+        width = max(map(len, compared.values()))
+        for name, score in compared.items():
+            lines.append(f"  {score:<{width}}   {name}")
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
