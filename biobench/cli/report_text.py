@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from biobench.cli.console.arguments import check_known
 from biobench.cli.console.output import write_text
-from biobench.data.catalog import load_task
+from biobench.data.catalog import SUITES, load_task
 from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
 from biobench.report import printers
@@ -68,11 +68,12 @@ def own_specs(tasks: Sequence[str]) -> dict[str, str]:
 
 
 def declared_suite(suites: Sequence[str]) -> SuiteSpec | None:
-    """The suite that a name or a file declares. Raises UsageError where others are asked for beside
-    it.
+    """The suite that a name or a file declares; None where suites are folders of tasks. Raises
+    UsageError where others are asked for beside it.
     """
-    declared = [s for s in suites if s in suite_names() or _is_file(s)]
-    if not declared or declared[0] == "all":
+    folders = (*SUITES, "all")
+    declared = [s for s in suites if s not in folders and (s in suite_names() or _is_file(s))]
+    if not declared:
         return None
     if len(suites) > 1:
         raise UsageError(f"--suite {declared[0]} has a report of its own", hint="give it alone")
@@ -154,24 +155,26 @@ def more_published(filters: Filters, results: Results) -> str:
 
 def in_short(table: Report) -> str:
     """The scores of the only own model, task by task, over the best baseline and the best published
-    score; empty where there are more models, or too many tasks for the foot of a screen.
+    score; empty where there are more models, too many tasks for the foot of a screen, or runs on a
+    part of the data, which are compared with none.
     """
     own = [row for row in table.rows if row.source == "run"]
     if len({row.line for row in own}) != 1 or len(own) > MOST_IN_SHORT:
         return ""
     lines = []
     for row in own:
-        metric = get_metric(row.metric)
-        best = min if metric.falls else max
-        compared = []
+        compared = {row.name: percent(row)}
         for source in ("baseline", "published"):
             others = [r for r in table.rows if (r.source, r.task) == (source, row.task)]
             if others:
-                leader = best(others, key=attrgetter("mean"))
-                compared.append(f"  {percent(leader):<12}best {source}: {leader.name}")
-        if compared:
-            title = f"{row.task} in short ({metric.words}, in percent):"
-            lines += [title, f"  {percent(row):<12}{row.name}", *compared]
+                leader = max(others, key=attrgetter("mean"))
+                compared[f"best {source}: {leader.name}"] = percent(leader)
+        if len(compared) == 1 or row.partial:
+            continue
+        lines.append(f"{row.task} in short ({get_metric(row.metric).words}, in percent):")
+        width = max(map(len, compared.values()))
+        for name, score in compared.items():
+            lines.append(f"  {score:<{width}}   {name}")
     return "".join(f"{plain(line)}\n" for line in lines)
 
 

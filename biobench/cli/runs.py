@@ -17,6 +17,8 @@ from biobench.errors import BioBenchError
 from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
+    from biobench.cli.console.progress import RunTerminal
+    from biobench.runs.plan import RunPlan
     from biobench.runs.result import RunResult
 
 KEPT = "Stopped. Finished runs are kept; to resume the others, repeat the same command."
@@ -73,7 +75,7 @@ def run_request(
         find_entrants([against], load(request.results_dir))
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import run_plan
-    from biobench.runs.gates import announce, stored_verdicts
+    from biobench.runs.gates import announce
     from biobench.runs.plan import make_plan
 
     try:
@@ -87,10 +89,8 @@ def run_request(
     except RunStoppedError:
         typer.echo(KEPT, err=True)
         return STOPPED_EXIT
-    if not request.dry_run:  # it was said with its reasons before the runs, maybe hours ago
-        for task, verdict in stored_verdicts(plan).items():
-            if not verdict.passed:
-                typer.echo(f"{task} fails its gate, reports will not rank it", err=True)
+    if not request.dry_run:
+        _repeat_failed_gates(plan, reporter)
     if as_json:
         print_json(results)
     elif summary:
@@ -99,6 +99,21 @@ def run_request(
         for line in _comparison(results, against, request.results_dir, request.data_dir):
             typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def _repeat_failed_gates(plan: RunPlan, reporter: RunTerminal) -> None:
+    """Say which tasks are not ranked: what was said before the runs, maybe hours ago, in short;
+    with its reasons where another process found it, on a cluster say.
+    """
+    from biobench.runs.gates import failure_line, stored_verdicts
+
+    for task, verdict in stored_verdicts(plan).items():
+        if verdict.passed:
+            continue
+        line = failure_line(verdict)
+        if line in reporter.warned:
+            line = f"{task} fails its gate, reports will not rank it"
+        typer.echo(line, err=True)
 
 
 def _print_summary(results: Sequence[RunResult], results_dir: str) -> None:

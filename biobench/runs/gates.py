@@ -56,9 +56,14 @@ def ask_gate(plan: RunPlan, task_id: str, reporter: Reporter) -> None:
 def warn_of_failure(verdict: BaselineRecord, reporter: Reporter) -> None:
     """Say why the task fails its gate and what to do; nothing where it passes."""
     if not verdict.passed:
-        reasons = "; ".join(verdict.reasons)
-        failure = f"{verdict.task} fails its gate, reports will not rank it: {reasons}"
-        reporter.warn(f"{failure}; {AFTER_FAILED_GATE}")
+        reporter.warn(failure_line(verdict))
+
+
+def failure_line(verdict: BaselineRecord) -> str:
+    """Why the task of a failed verdict is not ranked, and what to do."""
+    reasons = "; ".join(verdict.reasons)
+    failure = f"{verdict.task} fails its gate, reports will not rank it: {reasons}"
+    return f"{failure}; {AFTER_FAILED_GATE}"
 
 
 def stored_verdicts(plan: RunPlan) -> dict[str, BaselineRecord]:

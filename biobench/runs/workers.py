@@ -179,6 +179,7 @@ def _listen(
     to them.
     """
     results: dict[str, RunResult] = {}
+    warned: set[str] = set()
     stopping = False
     while pipes:
         if STOP() and not stopping:
@@ -198,7 +199,9 @@ def _listen(
             elif kind == "step":
                 reporter.step(*message)
             elif kind == "warn":
-                reporter.warn(*message)
+                if message[0] not in warned:  # several workers find the same
+                    warned.add(message[0])
+                    reporter.warn(message[0])
             elif message[0].key not in results:  # each worker reports a failed run
                 results[message[0].key] = message[0]
                 reporter.finish(message[0])

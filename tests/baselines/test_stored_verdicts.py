@@ -151,7 +151,9 @@ def test_a_run_asks_once_and_the_report_shows_baselines(tmp_path: Path) -> None:
     assert any(s == "run" for s, _ in rows)
 
 
-def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
+def test_a_run_on_a_broken_task_is_kept_but_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = write_tsv(tmp_path, "shuffled", broken(demo("demo_topic"), labels_shuffled(1)))
     model, results = make_tiny_encoder(tmp_path / "tiny"), tmp_path / "results"
     fast = [
@@ -170,6 +172,11 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     assert said.exit_code == 0, said.output
     failure, done = map(said.stderr.index, ("shuffled fails its gate, reports will not", ": done"))
     assert failure < done, "it is said before the run"
+    assert said.stderr.endswith("shuffled fails its gate, reports will not rank it\n")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("biobench.runs.gates.announce", lambda *_: None)
+        again = CliRunner().invoke(app, ["run", str(model), "--task", str(spec), *fast, *folders])
+    assert "rank it: bag of words and" in again.stderr, "another process found it"
     (row,) = json.loads(said.stdout)
     assert Path(row["predictions"]).is_file()
     report = build(results, tasks=["shuffled"])

@@ -106,6 +106,26 @@ def test_one_own_model_stands_under_the_table_beside_the_best_others(
     assert title == "gad in short (macro F1, in percent):"
     assert own == "  79.5 ±1.4   my-org/my-encoder"
     assert published == "  79.7 ‡      best published: ModernBERT-bio-large CLM detour (50B)"
+    shutil.rmtree(results / "runs")
+    save_runs(results, "my-org/my-encoder", "gad", {42: 0.790, 43: 0.801}, limit=20)
+    assert "in short" not in biobench("report").out, "a part of the data is compared with none"
+
+
+def test_failed_runs_do_not_touch_the_name_in_short(biobench, results):
+    shutil.rmtree(results / "runs")
+    save_runs(results, "my-org/my-encoder", "gad", {42: 0.790, 43: 0.801, 44: 0.795, 45: 0.0})
+    lines = biobench("report").out.splitlines()
+    own, published = lines[lines.index("gad in short (macro F1, in percent):") + 1 :]
+    assert "failed" in own
+    assert own.index("my-org") == published.index("best"), "one column"
+
+
+def test_suites_of_folders_make_one_report(biobench, results):
+    out = biobench("report --suite fr --suite en").ok().out
+    assert "French\n" in out
+    assert "English\n" in out
+    said = biobench("report --suite fr --suite blurb")
+    assert said.refusal() == "--suite blurb has a report of its own"
 
 
 @pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -169,6 +170,17 @@ def test_what_fails_in_a_worker_is_not_tried_again_and_no_script_runs_twice(
     assert all("not finite" in (r.reason or "") for r in results), results
     assert len(heard.started) == len(heard.finished) == 2
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_two_workers_warn_of_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    pipes = []
+    for _ in range(2):
+        here, there = multiprocessing.Pipe(duplex=False)
+        workers._Wire(there).warn("demo_topic fails its gate")
+        there.close()
+        pipes.append(here)
+    assert workers._listen(pipes, 0, 2, Reporter(), []) == {}
+    assert caplog.messages == ["demo_topic fails its gate"]
 
 
 def test_workers_that_end_early_are_reported(
