@@ -182,7 +182,7 @@ def read_pretraining(*folders: str | Path) -> Pretraining:
                 run, problems = _run(path, root)
                 read[type(run)].append(run)
                 findings += problems
-            else:
+            elif path.name != LEDGER:  # read beside its metrics
                 table = _table(path, name)
                 read[type(table)].append(table)
         except OSError as error:
