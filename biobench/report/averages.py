@@ -154,8 +154,9 @@ def _spread(
         if row.sd is None or trained_seeds < 2:
             return None, None, None
         is_bounded &= row.low is not None
-        squares.append((weight * row.sd) ** 2)
-        variances.append((squares[-1] * (1 / trained_seeds + row.ratio), trained_seeds - 1.0))
+        square = (weight * row.sd) ** 2
+        squares.append(square)
+        variances.append((square * (1 / trained_seeds + row.ratio), trained_seeds - 1.0))
     sd = math.sqrt(sum(squares))
     interval = t_from_se(
         mean,

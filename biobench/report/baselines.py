@@ -143,9 +143,11 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
             best[row.task, row.metric] = row
     below: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in rows:
-        bar = best.get((row.task, row.metric), row)
+        bar = best.get((row.task, row.metric))
         is_compared = row.source in MODELS and not row.partial  # the bar saw all training texts
-        if is_compared and row.mean < bar.mean and not get_metric(row.metric).falls:
+        if bar is None or not is_compared or get_metric(row.metric).falls:
+            continue
+        if row.mean < bar.mean:
             bar_words = f"{in_percent(bar.mean)} ({bar.model})"
             text = f"{row.task} {in_percent(row.mean)}, below the baseline {bar_words}"
             below[row.name].append((row.mean / bar.mean, text))

@@ -144,15 +144,17 @@ def resolve(value: Any, annotation: Any) -> Any:
     A field that takes both numbers and text gets the value; ``null`` is None where the field allows
     it. Nested models resolve their own fields.
     """
-    members = [*_members(annotation)]
+    members = list(_members(annotation))
     if isinstance(value, Scalar):
         return _resolved_scalar(value, members)
-    for member in (*members, list[Any]):
+    for member in members:
         container, items = get_origin(member), get_args(member)
         if isinstance(value, list) and container in (list, tuple):
             return container(resolve(item, items[0]) for item in value)
         if isinstance(value, dict) and container is dict:
             return {key: resolve(item, items[1]) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolve(item, Any) for item in value]
     return value
 
 
@@ -278,8 +280,9 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
         loc = detail["loc"]
-        steps = range(1, len(loc) + 1)
-        depth = sum((*prefix, *loc[:number]) in located.lines for number in steps)
+        depth = 0
+        while depth < len(loc) and (*prefix, *loc[: depth + 1]) in located.lines:
+            depth += 1
         if depth == len(loc):
             pool.append(detail)
         else:

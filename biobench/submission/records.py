@@ -150,10 +150,11 @@ def _impossible_scores(record: RunRecord) -> Iterator[str]:
     if not record.slices.keys() <= set(SLICES):
         yield "slices"
     windows = record.windows
-    ceiling = [0.0, *windows.ceiling.values()]
-    is_cut = windows.truncated_documents <= record.task.test_documents
-    if not (is_cut and 0 <= min(ceiling) <= max(ceiling) <= 1):
+    if windows.truncated_documents > record.task.test_documents:
         yield "windows"
+    for score in windows.ceiling.values():
+        if not 0 <= score <= 1:
+            yield "windows"
 
 
 def _are_possible(scores: dict[str, float]) -> bool:
@@ -200,11 +201,11 @@ def _keys(record: RunRecord) -> set[str]:
 def _says_otherwise(record: RunRecord, spec: TaskSpec, source: Source) -> bool:
     """Whether the record's fields are not those of the spec."""
     task, metric = record.task, spec.metric
-    rule, fold = spec.resampled(source), record.resampling
-    split = None if rule is None else (rule.fold_files, rule.seed)
-    claimed_split = None if fold is None else (fold.folds, record.seed - fold.fold)
-    if fold is not None and fold.fold >= fold.folds:
+    rule, splits = spec.resampled(source), record.resampling
+    if splits is not None and splits.fold >= splits.folds:
         return True
+    split = None if rule is None else (rule.fold_files, rule.seed)
+    claimed_split = None if splits is None else (splits.folds, record.seed - splits.fold)
     claimed = (
         *(task.type, task.language, task.version, task.primary, task.paper),
         *(task.corpus, task.negative_label, record.redacted, claimed_split),

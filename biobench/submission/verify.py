@@ -143,7 +143,8 @@ def score_again(
         for record in runs:
             data = None
             if folds:
-                data = folds[0 if record.resampling is None else record.resampling.fold]
+                fold = 0 if record.resampling is None else record.resampling.fold
+                data = folds[fold]
                 if data.source != record.task.source:
                     missing = f"it is of source {data.source}, the runs are of {record.task.source}"
                     data = None
@@ -349,8 +350,8 @@ def _slice_problems(
     computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
     for name, claimed in record.slices.items():
         recomputed = computed.get(name)
-        has_gold = recomputed is not None and recomputed.gold == claimed.gold
-        if not has_gold or differing(claimed.scores, computed[name].scores):
+        is_same_part = recomputed is not None and recomputed.gold == claimed.gold
+        if not is_same_part or differing(claimed.scores, computed[name].scores):
             yield Problem("S04", f"the predictions do not give the scores on {name[:40]}")
 
 
@@ -381,6 +382,6 @@ def _needed_seeds(task: str, run: RunRecord) -> set[int]:
     splits = run.resampling
     if splits is not None:
         first_seed = run.seed - splits.fold
-        return {*range(first_seed, first_seed + splits.folds)}
+        return set(range(first_seed, first_seed + splits.folds))
     info = shipped().get(task)
     return set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}

@@ -165,7 +165,7 @@ def shared(
     for none.
     """
     tables = list(scores.values())
-    tasks = tuple(sorted(set.intersection(*map(set, tables)), key=[*tables[0]].index))
+    tasks = tuple(task for task in tables[0] if all(task in table for table in tables))
     if not tasks:
         raise UsageError(
             "the models have no task in common", hint="run all of them on the same tasks first"

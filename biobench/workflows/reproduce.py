@@ -336,7 +336,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     scores = np.array([run.scores[task.primary] for run in submitted])
     low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
     answered = [store.stored_predictions(run)[1] for run in submitted]
-    pairs = [alike(example, *pair) for pair in product(answered, repeat=2)]
+    pairs = [alike(example, one, other) for one, other in product(answered, repeat=2)]
     agreements = np.array(pairs).reshape(number, number)
     alike_low, alike_high = agreement_interval(agreements, task.test_documents)
     share = float(np.mean([alike(example, answers, stored) for stored in answered]))

@@ -186,15 +186,20 @@ class StudyOutcome:
         """
         sides = []
         for runs in zip(*pairs, strict=True):
-            full, without = [], []
+            columns = []
             for run in runs:
                 left_out = self.documents.get(run, {}).get(task)
                 if left_out is None:
                     return None
-                full.append(left_out.full.mean())
-                without.append(left_out.without.mean(axis=1))
-                groups = left_out.groups
-            sides.append(LeftOut(np.array(full), np.stack(without, axis=1), groups))
+                columns.append(left_out)
+            full = [column.full.mean() for column in columns]
+            without = [column.without.mean(axis=1) for column in columns]
+            side = LeftOut(
+                full=np.array(full),
+                without=np.stack(without, axis=1),
+                groups=columns[0].groups,
+            )
+            sides.append(side)
         return tuple(sides)
 
 
