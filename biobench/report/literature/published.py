@@ -101,6 +101,7 @@ class PublishedValue:
 
     paper: str
     model: str
+    size: str
     language: str
     task: str
     value: float
@@ -283,6 +284,7 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         yield PublishedValue(
             paper=header.id,
             model=line.model,
+            size=line.size,
             language=line.language,
             task=line.task,
             value=_fraction(line.value_percent),
