@@ -18,7 +18,7 @@ compile = .venv/bin/python -m compileall -q -j 0 -x torch/testing .venv/lib biob
 
 ifdef HASHES
 install = .venv/bin/pip install --no-compile --require-hashes -r requirements.lock && $(PIP) --no-deps --editable .
-install_tools = true
+install_tools = echo "  requirements.lock holds the test tools" >&2
 else
 install = $(PIP) --editable .
 install_tools = $(PIP) --editable ".[test]"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biobench.cli.console.arguments import DataDir, Json, Overrides, ResultsDir, Threads
+from biobench.cli.console.options import shown
 from biobench.cli.console.output import answer, percent, print_json, table, write_output
 from biobench.errors import BioBenchError, UsageError, visible
 
@@ -237,7 +238,8 @@ def new(
     language: str | None = None,
     separator: str | None = None,
     revision: str | None = None,
-    data_dir: DataDir = None,
+    # given by hand it goes with the hub alone; $BIOBENCH_DATA_DIR may be set for other commands
+    data_dir: Annotated[str | None, shown("data_dir", envvar=None)] = None,
     output: Annotated[Path | None, typer.Option("--output", "--out", "-o")] = None,
     force: bool = False,
 ) -> None:

@@ -17,8 +17,9 @@ from statistics import median
 from biobench.models.loading import load_tokenizer
 from biobench.runs.plan import Item, RunPlan
 from biobench.runs.provenance import device_name
+from biobench.schema.protocols import FROZEN
 from biobench.schema.record import READY
-from biobench.store import Store
+from biobench.store import Brief, Store
 
 _SAMPLE = 64
 """Texts of a task that are tokenised to tell how many tokens a character is."""
@@ -42,7 +43,7 @@ class Pace:
             if brief.device != device:
                 continue
             model, parameters = brief.weights, max(1, brief.parameters)
-            if brief.train_tokens_per_second:
+            if brief.train_tokens_per_second and _trains_encoder(brief):
                 seconds = 1 / brief.train_tokens_per_second
                 self.by_tokens[model,].append(seconds)
                 self.by_tokens[()].append(seconds / parameters)
@@ -71,6 +72,12 @@ class Pace:
             if rates and work:
                 return round(median(rates) * work, 1)
         return None
+
+
+def _trains_encoder(brief: Brief) -> bool:
+    """Not of a run that trained a probe alone, as those of needle tasks do by their specs."""
+    is_frozen = brief.track == "frozen" or FROZEN[0] in brief.overrides
+    return not is_frozen and brief.type != "needle"
 
 
 def longest_first(items: Sequence[Item]) -> list[Item]:

@@ -50,6 +50,14 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_pat
     assert ("train: {documents: 24" in counted, counted.count("counts:")) == (True, 1)
 
 
+def test_a_folder_of_corpora_in_the_environment_hinders_no_new_task(biobench, made, monkeypatch):
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(Path("corpora").resolve()))
+    biobench("tasks new corpora/iob/train.tsv --id other").ok()
+    biobench("tasks validate other.yaml").ok()
+    named = biobench("tasks new corpora/iob/train.tsv --id third --data-dir corpora").refusal()
+    assert "go with hub:ORG/NAME" in named
+
+
 def test_from_a_data_file_to_a_run(biobench, made, tiny):
     """The walk of docs/tasks.md on a small corpus."""
     assert "exists already" in biobench("tasks new corpora/iob/train.tsv --id ours").refusal()
