@@ -5,6 +5,7 @@ the trainer.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -198,7 +199,7 @@ def _machine_lines(recipe: str) -> Iterator[str]:
     if not torch.cuda.is_available():
         yield (
             f"  this machine: no GPU, {usable_cpus()} CPUs ({device_name(None)}); "
-            f"`biobench pretrain bench {recipe}` measures its speed"
+            f"`biobench pretrain bench {shlex.quote(recipe)}` measures its speed"
         )
 
 

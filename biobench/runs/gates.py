@@ -67,9 +67,13 @@ def failure_line(verdict: BaselineRecord) -> str:
 
 
 def stored_verdicts(plan: RunPlan) -> dict[str, BaselineRecord]:
-    """Baselines and verdict of each task for which the results folder holds them."""
-    stored = {}
+    """Baselines and verdict of each task for which the results folder holds them; of several splits
+    those of the first that has any.
+    """
+    stored: dict[str, BaselineRecord] = {}
     for entry in plan.tasks:
+        if entry.id in stored:
+            continue
         verdict = _stored_verdict(plan, entry)
         if verdict is not None:
             stored[entry.id] = verdict
