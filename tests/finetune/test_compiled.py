@@ -59,8 +59,7 @@ def made(setup: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("kernel", [False, True])
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
+@pytest.mark.parametrize(("family", "kernel"), [("bert", False), ("modernbert", True)])
 def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_of_plain_layers(
     made: Any,
     data_dir: Path,
