@@ -97,16 +97,16 @@ def ids_of(tokenizer: Any, text: str) -> Ids:
 
 
 def tokenised(
-    texts: Sequence[str], tokenizer: Any, *, offsets: bool, at_once: int = _CHUNK
+    texts: Sequence[str], tokenizer: Any, *, offsets: bool
 ) -> Iterator[tuple[Ids, Offsets]]:
     """Each text's ids without special tokens, and their characters.
 
     offsets: whether characters are asked for, which a fast tokenizer alone can tell; else there are
-    none. at_once: texts that are tokenised together.
+    none.
     """
-    for begin in range(0, len(texts), at_once):
+    for begin in range(0, len(texts), _CHUNK):
         encoding = tokenizer(
-            list(texts[begin : begin + at_once]),
+            list(texts[begin : begin + _CHUNK]),
             add_special_tokens=False,
             return_offsets_mapping=offsets,
             return_attention_mask=False,

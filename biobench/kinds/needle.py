@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase as Tokenizer
 
 _CHUNK = 32
-"""Documents tokenised at once; the longest hold some 60,000 characters."""
+"""Documents written out and tokenised at once; the longest hold some 60,000 characters."""
 
 
 @register
@@ -147,13 +147,19 @@ def _pieces(documents: Documents, tokenizer: Any) -> Iterator[tuple[Ids, Ids, Id
     """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives
     offsets.
     """
-    texts = [_texts(document) for document in documents]
     if not tokenizer.is_fast:
-        for head, needle, tail in texts:
+        for document in documents:
+            head, needle, tail = _texts(document)
             yield _ids(head, tokenizer), _ids(needle, tokenizer), _ids(tail, tokenizer)
         return
-    whole_texts = ["".join(parts) for parts in texts]
-    rows = tokenised(whole_texts, tokenizer, offsets=True, at_once=_CHUNK)
+    for begin in range(0, len(documents), _CHUNK):
+        yield from _cut(documents[begin : begin + _CHUNK], tokenizer)
+
+
+def _cut(documents: Documents, tokenizer: Tokenizer) -> Iterator[tuple[Ids, Ids, Ids]]:
+    """The pieces of documents that are written out and tokenised together."""
+    texts = [_texts(document) for document in documents]
+    rows = tokenised(["".join(parts) for parts in texts], tokenizer, offsets=True)
     for (text_before, needle_text, _), (ids, offsets) in zip(texts, rows, strict=True):
         starts, ends = np.asarray(offsets).reshape(-1, 2).T
         # A token that reaches into the needle belongs to it; text keeps its order, so both are

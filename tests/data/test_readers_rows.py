@@ -121,6 +121,20 @@ def test_parquet_token_view_with_class_numbers(parsed):
         parsed(reader.replace(", I-Disease", ""), "{all: x.parquet}", **spec)
 
 
+def test_a_column_of_a_table_may_have_no_name(parsed):
+    """As pandas writes an index; a table without it is named."""
+    content = {
+        "a.parquet": parquet([{"": ["no", "fever"], "tags": ["O", "B-a"]}]),
+        "b.parquet": parquet([{"tokens": ["no"], "tags": ["O"]}]),
+    }
+    spec = {"type": "token_ner", "labels": "[a]"}
+    reader = '{format: parquet, columns: {tokens: "", tags: tags}}'
+    (only,) = parsed(reader, "{all: a.parquet}", content, **spec)
+    assert only.text == "no fever"
+    with pytest.raises(DataFormatError, match="has no column ''"):
+        parsed(reader, "{all: b.parquet}", **spec)
+
+
 def test_a_split_of_several_files_numbers_on(parsed):
     content = dict.fromkeys(("one.tsv", "two.tsv"), "t\tl\tp\none\ta\tx\ntwo\tb\tx\n")
     reader = "{format: tsv, columns: {text: t, label: l, group: p}}"

@@ -137,7 +137,8 @@ def parse_brat(
             mentions[mention.id] = mention
         elif line.startswith(("#", "N")):
             note = _NOTE.fullmatch(line) or _REFERENCE.fullmatch(line)
-            notes += filter(None, [note])
+            if note is not None:
+                notes.append(note)
         else:
             at.require(
                 line.startswith(("E", "A", "R", "M", "*")) or not line.strip(),

@@ -223,8 +223,10 @@ class DataRow:
 
     def need(self, *names: str | None) -> None:
         """Raise DataFormatError where one of these fields is not there; None names no field."""
-        for name in filter(None, names):
-            self.location.need(name, self.values, f"the {self.noun} has no field")
+        for name in names:
+            # A column may have no name: pandas writes its index as "".
+            if name is not None:
+                self.location.need(name, self.values, f"the {self.noun} has no field")
 
     def value(self, name: str) -> Any:
         """The field's value. Raises DataFormatError where it is not there or null, which is no text

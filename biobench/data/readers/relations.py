@@ -212,7 +212,8 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                 label = _interaction(location, options, pair)
                 if label is None:
                     continue
-                pair_id, drug, partner = map(pair.get, ("id", "e1", "e2"), ("", "", ""))
+                pair_id = pair.get("id", "")
+                drug, partner = pair.get("e1", ""), pair.get("e2", "")
                 location.require(
                     drug in drugs and partner in drugs,
                     "pair {} names no entity of its sentence",

@@ -293,7 +293,9 @@ class ParquetColumns(Strict):
     @property
     def pair(self) -> tuple[str, str]:
         """The columns of tokens and of tags, or of text and of labels."""
-        return str(self.tokens or self.text), str(self.tags or self.labels)
+        if self.tokens is None:
+            return str(self.text), str(self.labels)
+        return self.tokens, str(self.tags)
 
 
 class ParquetOptions(ReaderOptions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 
 from biobench.data.readers.files import parse_xml
 from biobench.data.sniff.base import DataFiles, Proposal, Wanted
@@ -20,7 +21,7 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     name = _local(parse_xml(start))
     roots = map(parse_xml, corpus.places())
     if name == "XMI":
-        return [_layers(list(roots))]
+        return [_layers(roots)]
     entities = untyped = 0
     for root in roots:
         entities += root.find("sentence/entity") is not None
@@ -35,7 +36,7 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     return [proposal]
 
 
-def _layers(roots: list[ET.Element]) -> Proposal:
+def _layers(roots: Iterable[ET.Element]) -> Proposal:
     """Mentions of every type that covers characters, the text's own structure aside."""
     names: set[str] = set()
     for root in roots:
