@@ -116,9 +116,8 @@ class Run:
         """Losses of the last steps, on the device."""
         self.per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)
         self.total = self.recipe.max_steps or self.per_epoch * (self.recipe.epochs or 1)
-        self.every = self.per_epoch
-        if self.recipe.evaluate_every != "epoch":
-            self.every = int(self.recipe.evaluate_every)
+        every = self.recipe.evaluate_every
+        self.every = self.per_epoch if every == "epoch" else int(every)
         self.weights = prepared.kind.weights(prepared.spec, prepared.train)
         if self.weights is not None:
             self.weights = self.weights.to(self.device)
@@ -154,13 +153,13 @@ class Run:
             self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            saves = self.keep is not None and (stops or self.keep.due())
+            saves = self._save_is_due(stops)
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             self._tell()
             if validates:
                 self._validate()
-                if self.recipe.patience is not None and state.waited >= self.recipe.patience:
+                if state.waited >= (self.recipe.patience or math.inf):
                     return state.step < self.total
                 self.network.train()
             if self.keep is not None and saves:
@@ -168,6 +167,9 @@ class Run:
             if stops:
                 raise RunStoppedError
         return False
+
+    def _save_is_due(self, stops: bool) -> bool:
+        return self.keep is not None and (stops or self.keep.due())
 
     def _time_kernels(self) -> None:
         """Let the encoder choose its kernel by documents of the first batch."""
@@ -208,10 +210,8 @@ class Run:
         return epoch_order(lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching)
 
     def _backward(self, batch: list[int]) -> Tensor:
-        """Gradients of the batch's mean loss; the loss.
-
-        Halves the micro-batch when memory does not suffice, and goes on with plain layers when
-        compiled ones fail.
+        """Gradients of the batch's mean loss; the loss. Halves the micro-batch when memory does not
+        suffice, and goes on with plain layers when compiled ones fail.
         """
         encoder = self.network.encoder
         while True:
