@@ -27,6 +27,7 @@ FEW = 3
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
 MOST_COMPARED = 5
+NO_MATCH = "Nothing matches these filters."
 SHADES = {"published": "", "baseline": "background-color: rgba(128, 128, 128, 0.18)"}
 HERE = "background-color: rgba(0, 114, 178, 0.13)"
 CARDS = {"published": "", "baseline": "bb-line"}
@@ -175,7 +176,7 @@ def show_ranking(
         if about:
             st.markdown(about)
         if not ranking.entries:
-            st.info("Nothing matches these filters.")
+            st.info(NO_MATCH)
             return
         rows = rows_of(ranking, sort)
         table = _table(ranking, rows, possible)
@@ -257,10 +258,15 @@ def _protocol_words(protocol: str) -> str:
 def show_cards(ranking: Ranking, sort: str) -> None:
     """The same rows for a narrow screen, the first twenty at first."""
     st.markdown(f"**{page.literal(ranking.title)}** {_caption(ranking)}")
+    if not ranking.entries:
+        st.info(NO_MATCH)
+        return
     rows, key = rows_of(ranking, sort), f"cards_{ranking.view}"
     count = int(st.session_state.get(key, FIRST_CARDS))
+    # of all rows: a name that is short among the first may be another's further down
+    table = _table(ranking, rows, {})
     page.show_cards(
-        _table(ranking, rows[:count], {}),
+        table[:count],
         ranking.title,
         link="model",
         number="mean",

@@ -145,8 +145,10 @@ def _score_chart(task: str, entries: Sequence[Entry], baseline: Row | None) -> N
     shown = shown_names(entries)
     # a published model may have been run here too
     names = page.apart([shown[entry.name] for entry in entries], [*map(result_of, entries)])
-    rows = [entry.cells[task] for entry in entries]
-    named_rows = list(zip(labels(names).values(), rows, strict=True))
+    label_of = labels(names)
+    named_rows = []
+    for name, entry in zip(names, entries, strict=True):
+        named_rows.append((label_of[name], entry.cells[task]))
     chart = charts.task_scores(named_rows, baseline, page.ink())
     page.draw(chart, f"Scores on {task} with intervals, the best first")
     st.caption(charts.TASK_SCORES)
@@ -205,9 +207,10 @@ def _show_labels(groups: Sequence[RunGroup]) -> None:
     table: dict[str, dict[str, Any]] = {}
     columns = ["label", "support in test"]
     for group in groups:
-        name = plain(page.key_of(group.line))
-        # a model may have the name of one of the first columns
-        column = f"{name} " if name in columns[:2] else name
+        column = plain(page.key_of(group.line))
+        # a model may have the name of one of the first columns, and two models one name in print
+        while column in columns:
+            column += " "
         columns.append(column)
         for label, (support, f1) in group.labels().items():
             row = table.setdefault(label, {"label": plain(label), "support in test": support})

@@ -26,6 +26,7 @@ from leaderboard.board import _choose_views
 from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.needle import read_grids
 from leaderboard.submit import checked
+from tests.helpers import compare_make
 from tests.helpers.app_make import (
     PATHS,
     board,
@@ -36,6 +37,7 @@ from tests.helpers.app_make import (
     table_with,
     texts,
 )
+from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_needle, save_pretraining
@@ -95,6 +97,32 @@ def test_runs_with_few_tasks_stand_behind_one_line(monkeypatch, runs):
     few.set_value(True).run()
     assert HOSTILE in board(app).index
     assert "org/high" in board(app).index, "four of eleven tasks are more than a third"
+
+
+def test_a_search_without_a_match_says_so_where_nothing_is_ranked(monkeypatch, tmp_path):
+    """The French tasks have a baseline, and no run under the protocol that is chosen."""
+    save_run(tmp_path, "org/part", "gad", 42, 0.9, limit=8)
+    play(tmp_path, "quaero_medline", 0.3)
+    app = open_app(monkeypatch, tmp_path, protocol="limit 8", search="zzz")
+    said = [info.value for info in app.info]
+    assert said == ["Nothing matches these filters."] * 4, "two tables, and their cards"
+
+
+def test_cards_tell_models_apart_that_are_not_shown_yet(monkeypatch, tmp_path):
+    for revision, share in (("a" * 40, 0.9), ("b" * 40, 0.5)):
+        save_run(tmp_path, f"org/model@{revision}", "gad", 42, share)
+    monkeypatch.setattr("leaderboard.table.FIRST_CARDS", 1)
+    query = {"suite": "English", "search": "org/", "few_en": "true"}
+    (cards,) = bodies(open_app(monkeypatch, tmp_path, **query))
+    assert "org/model@aaaaaaa<" in cards
+
+
+def test_two_models_whose_names_print_alike_stand_on_one_task_page(monkeypatch, tmp_path):
+    for name in ("org/tiny\x01", "org/tiny\x02"):
+        compare_make.save_runs(tmp_path, name, ("hoc",), 0.7, (42, 43))
+    app = open_app(monkeypatch, tmp_path, "tasks", task="hoc")
+    *_, first, second = table_with(app, "support in test").value.columns
+    assert first == second.strip() != second
 
 
 def test_one_pair_has_one_answer_on_both_pages_and_in_the_terminal(monkeypatch, runs):
