@@ -321,10 +321,14 @@ def test_make_says_what_is_installed_in_few_lines_and_fails_where_it_fails(
     for name, text in (commands | {"make-venv": f"#!/bin/sh\n{venv}"}).items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
+    # Below a `make test` its variables would have this one print the folders that it enters.
+    environment = os.environ | {"PIP_STATUS": str(status)}
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        environment.pop(name, None)
     done = subprocess.run(
         ["make", "demo", "PYTHON=./make-venv"],
         cwd=tmp_path,
-        env=os.environ | {"PIP_STATUS": str(status)},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
