@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from biobench.baselines.words import Words
-from biobench.schema.document import Prediction, TaskData
-from biobench.stats.types import BoolArray
+from biobench.schema.document import Prediction, Span, TaskData
+from biobench.stats.types import BoolArray, IntArray
 
 DRAWS = 5
 """Draws of a random baseline; its scores are their means."""
@@ -33,11 +33,11 @@ def chosen(data: TaskData, table: BoolArray) -> list[Prediction]:
     """Predictions for the test split from a table of yes and no, (documents, labels) or (labels,)
     for all documents.
     """
+    rows = np.broadcast_to(table, (len(data.test), len(data.labels)))
     predictions = []
-    for d, row in zip(
-        data.test, np.broadcast_to(table, (len(data.test), len(data.labels))), strict=True
-    ):
-        predictions.append(Prediction(d.id, labels=tuple(compress(data.labels, row))))
+    for document, row in zip(data.test, rows, strict=True):
+        labels = tuple(compress(data.labels, row))
+        predictions.append(Prediction(document.id, labels=labels))
     return predictions
 
 
@@ -65,7 +65,8 @@ def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline
             table = rng.random((len(data.test), len(shares))) < shares
         draws.append(chosen(data, table))
     words = "labels drawn by their share of the training documents"
-    return [*baselines, Baseline("random labels", words, draws)]
+    baselines.append(Baseline("random labels", words, draws))
+    return baselines
 
 
 def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
@@ -89,18 +90,28 @@ def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
     for _ in range(DRAWS):
         predictions = []
         for name, words in words_of.items():
-            spans = []
             drawn = np.searchsorted(edges, rng.random(len(words)), side="right")
-            for begin in np.flatnonzero(drawn < len(kinds)).tolist():
-                label, length = kinds[drawn[begin]]
-                if begin + length <= len(words):
-                    spans.append(words.span((begin, begin + length, label)))
-            predictions.append(Prediction(name, spans=tuple(spans)))
+            spans = tuple(_begun_mentions(words, drawn, kinds))
+            predictions.append(Prediction(name, spans=spans))
         draws.append(predictions)
     description = (
         "mentions begin at random words as often as in training, with labels and lengths from there"
     )
+    nothing = [Prediction(d.id) for d in data.test]
     return [
-        Baseline("no mention", "all tokens O", [[Prediction(d.id) for d in data.test]]),
+        Baseline("no mention", "all tokens O", [nothing]),
         Baseline("random mentions", description, draws),
     ]
+
+
+def _begun_mentions(
+    words: Words, drawn: IntArray, kinds: Sequence[tuple[str, int]]
+) -> Iterator[Span]:
+    """The mentions that begin at words and end inside the document. drawn: (words,), the number of
+    a kind (label, length); beyond the last kind no mention begins.
+    """
+    for begin in np.flatnonzero(drawn < len(kinds)).tolist():
+        label, length = kinds[drawn[begin]]
+        past = begin + length
+        if past <= len(words):
+            yield words.span((begin, past, label))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,22 +40,25 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
     average = np.full(len(data.test), truth.mean())
     mean = _numbers("training mean", "the mean of training", spec, data, average)
     if any(d.query for d in data.train):
-        slope = np.linalg.lstsq(_overlaps(data.train), truth, rcond=None)[0]
+        slope, *_ = np.linalg.lstsq(_overlaps(data.train), truth, rcond=None)
         words = "least squares on the share of different words that both texts have"
         values = _overlaps(data.test) @ slope
         return [mean, _numbers("token overlap", words, spec, data, values)]
     vectorizer = word_counter(ngram_range=(1, 2))
-    ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform(texts(data.train)), truth)
+    train_features = vectorizer.fit_transform(texts(data.train))
+    test_features = vectorizer.transform(texts(data.test))
+    ridge = Ridge(alpha=1.0).fit(train_features, truth)
     words = "TF-IDF of words and word pairs, ridge regression"
-    values = ridge.predict(vectorizer.transform(texts(data.test)))
+    values = ridge.predict(test_features)
     return [mean, _numbers("bag of words", words, spec, data, values)]
 
 
 def _numbers(name: str, words: str, spec: TaskSpec, data: TaskData, values: FloatArray) -> Baseline:
     """A number for each test document, kept on the scale."""
     assert spec.scale is not None
+    on_scale = np.clip(values, *spec.scale).tolist()
     predictions = []
-    for document, value in zip(data.test, np.clip(values, *spec.scale).tolist(), strict=True):
+    for document, value in zip(data.test, on_scale, strict=True):
         predictions.append(Prediction(document.id, label_scores=(value,)))
     return Baseline(name, words, [predictions])
 
@@ -65,19 +68,24 @@ def _overlaps(documents: Sequence[Document]) -> FloatArray:
     rows = []
     for document in documents:
         query, text = _words(document.query), _words(document.text)
-        rows.append((1.0, len(query & text) / max(len(query | text), 1)))
+        different = len(query | text)
+        share = len(query & text) / max(different, 1)
+        rows.append((1.0, share))
     return np.array(rows)
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """The commonest set of training, every option, and a linear model of each option's words."""
-    sets = Counter(tuple(sorted(map(data.labels.index, d.labels))) for d in data.train)
+    sets: Counter[tuple[int, ...]] = Counter()
+    for document in data.train:
+        numbers = sorted(map(data.labels.index, document.labels))
+        sets[tuple(numbers)] += 1
     # of equally common ones the smallest, then the first by the task's label order
-    numbers = min(sets, key=lambda members: (-sets[members], len(members), members))
-    commonest = [data.labels[number] for number in numbers]
+    commonest = min(sets, key=lambda members: (-sets[members], len(members), members))
+    labels = [data.labels[number] for number in commonest]
     words = "the most frequent set of right options of training"
     return [
-        _constant("commonest set", words, data, commonest),
+        _constant("commonest set", words, data, labels),
         _constant("every option", "all options of every question", data, data.labels),
         _option_words(data, seed),
     ]
@@ -110,32 +118,40 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
     train, test = _options(data.train), _options(data.test)
     truth = np.array([data.labels[option.number] in option.question.labels for option in train])
     has_words = any(re.search(WORD, option.text) for option in train)
-    if truth.all() or not truth.any() or not has_words:
+    if not has_words or len(np.unique(truth)) < 2:
         return _constant(name, words, data, data.labels)
     features = _option_features([*train, *test], len(train), len(data.labels))
     machine = fit_svm(features[: len(train)], truth, seed)
-    margins_of: dict[str, dict[str, float]] = {d.id: {} for d in data.test}
     margins = machine.decision_function(features[len(train) :]).tolist()
+    margins_of: dict[str, dict[str, float]] = {d.id: {} for d in data.test}
     for option, margin in zip(test, margins, strict=True):
-        margins_of[option.question.id][data.labels[option.number]] = margin
+        label = data.labels[option.number]
+        margins_of[option.question.id][label] = margin
     predictions = []
     for question, margin_of in margins_of.items():
-        labels = [label for label, margin in margin_of.items() if margin > 0]
-        if not labels:
-            labels = [max(margin_of, key=margin_of.__getitem__)]
-        predictions.append(Prediction(question, labels=tuple(labels)))
+        predictions.append(Prediction(question, labels=_positive(margin_of)))
     return Baseline(name, words, [predictions])
+
+
+def _positive(margin_of: Mapping[str, float]) -> tuple[str, ...]:
+    """The labels with a positive margin, else the one with the highest."""
+    positive = tuple(label for label, margin in margin_of.items() if margin > 0)
+    return positive or (max(margin_of, key=margin_of.__getitem__),)
 
 
 def _option_features(options: Sequence[_Option], seen: int, labels: int) -> csr_matrix:
     """(options, features). seen: how many of them, from the first, words are counted in."""
-    of_options, of_questions, named = [], [], []
+    one_hot = np.eye(labels)
+    of_options = []
+    of_questions = []
+    named = []
     for option in options:
-        words, query = _words(option.text), option.question.query
+        query = option.question.query
+        words = _words(option.text)
+        shared = words & _words(query)
         of_options.append(option.text)
         of_questions.append(query)
-        share = len(words & _words(query)) / max(len(words), 1)
-        named.append([share, *np.eye(labels)[option.number]])
+        named.append([len(shared) / max(len(words), 1), *one_hot[option.number]])
     blocks = []
     for counted in (of_options, of_questions):
         vectorizer = word_counter(token_pattern=WORD).fit(counted[:seen])
@@ -161,10 +177,11 @@ def _letters(data: TaskData) -> Baseline:
     concepts = [document.labels for document in data.train]
     predictions = []
     for begin in range(0, len(data.test), _QUERIES):
-        cosines = (queries[begin : begin + _QUERIES] @ candidates).toarray()
+        past = begin + _QUERIES
+        cosines = (queries[begin:past] @ candidates).toarray()
         # equal candidates in their order
         nearest = np.argsort(-cosines, axis=1, kind="stable").tolist()
-        for query, row in zip(data.test[begin:], nearest, strict=False):
+        for query, row in zip(data.test[begin:past], nearest, strict=True):
             labels = tuple(first_concepts(row, concepts))
             predictions.append(Prediction(query.id, labels=labels))
     words = "TF-IDF of 2 to 4 letters inside words, candidates by their cosine"

@@ -62,18 +62,24 @@ def beats(baseline: GroupCounts, opponent: GroupCounts, evaluated: BoolArray, se
         counts: GroupCounts, hits: FloatArray | int, predicted: FloatArray | int
     ) -> FloatArray:
         """With these counts moved to a baseline; all (..., labels)."""
-        tp, fp = counts.tp.sum(axis=0), counts.fp.sum(axis=0)
+        tp = counts.tp.sum(axis=0)
+        fp = counts.fp.sum(axis=0)
         return _macro(tp + hits, tp + fp + predicted, gold, evaluated)
 
     rng = np.random.default_rng(seed)
-    drawn = []
+    differences = []
     for begin in range(0, PERMUTATIONS, _CHUNK):
-        size = (min(_CHUNK, PERMUTATIONS - begin), len(baseline.groups))
-        swap = rng.integers(0, 2, size=size).astype(np.float64)
-        hits, predicted = np.rint(swap @ moved_hits), np.rint(swap @ moved_predicted)
-        drawn.append(macro(baseline, hits, predicted) - macro(opponent, -hits, -predicted))
-    score, opposed = float(macro(baseline, 0, 0)), float(macro(opponent, 0, 0))
-    return Tested(score, opposed, _p(score - opposed, np.concatenate(drawn)))
+        draws = min(_CHUNK, PERMUTATIONS - begin)
+        swap = rng.integers(0, 2, size=(draws, len(baseline.groups))).astype(np.float64)
+        hits = np.rint(swap @ moved_hits)
+        predicted = np.rint(swap @ moved_predicted)
+        swapped = macro(baseline, hits, predicted)
+        swapped_opponent = macro(opponent, -hits, -predicted)
+        differences.append(swapped - swapped_opponent)
+    score = float(macro(baseline, 0, 0))
+    opposed = float(macro(opponent, 0, 0))
+    p = _p(score - opposed, np.concatenate(differences))
+    return Tested(score, opposed, p)
 
 
 def labels_beat_permuted(
@@ -87,10 +93,12 @@ def labels_beat_permuted(
     documents, by whole groups, so that what a group's documents share stays together.
     """
     labels_of = {p.document: p.labels for p in predictions}
-    true, predicted = [], []
+    true = []
+    predicted = []
     for document in gold:
+        answer = labels_of.get(document.id, ())
         true.append(_of_whole(document.labels))
-        predicted.append(_of_whole(labels_of.get(document.id, ())))
+        predicted.append(_of_whole(answer))
     gold_sums = _by_label(true, labels)
     _, groups = np.unique([document.group for document in gold], return_inverse=True)
     macro = _macro_by_seat(true, predicted, labels, gold_sums, evaluated)
@@ -113,13 +121,16 @@ def mentions_beat_permuted(
     among documents of similar length.
     """
     spans_of = {p.document: p.spans for p in predictions}
-    true, predicted, sizes = [], [], []
+    true = []
+    predicted = []
+    sizes = []
     mentions: list[set[Span]] = []
     for document in gold:
         words = Words.of(document)
+        answer = spans_of.get(document.id, ())
         sizes.append(len(words))
         true.append(words.places(document.spans))
-        predicted.append(words.places(spans_of.get(document.id, ())))
+        predicted.append(words.places(answer))
         # a mention without words of its own is gold that nothing can hit
         mentions.append(set(document.spans))
     gold_sums = _by_label(mentions, labels)
@@ -143,21 +154,28 @@ def _macro_by_seat(
     """From seats, (documents,), to macro F1 with the predictions of document i laid on document
     seat[i].
     """
-    number = {item: i for i, item in enumerate(dict.fromkeys(chain(*true, *predicted)))}
+    places = dict.fromkeys(chain(*true, *predicted))
+    number = {place: i for i, place in enumerate(places)}
     column = {label: i for i, label in enumerate(labels)}
     # an item and its document as one number; the last of the sorted ones is beyond all
     keys = {np.iinfo(np.int64).max}
     rows = []
     for position, (gold_items, answers) in enumerate(zip(true, predicted, strict=True)):
-        keys.update(position * len(number) + number[place] for place in gold_items)
-        rows += [(position, number[place], column[place[2]]) for place in answers]
+        first_key = position * len(number)
+        for place in gold_items:
+            keys.add(first_key + number[place])
+        for place in answers:
+            _, _, label_name = place
+            rows.append((position, number[place], column[label_name]))
     gold_keys = np.array(sorted(keys), dtype=np.int64)
-    document, item, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    document, item, label = table.T
     predicted_sums = np.bincount(label, minlength=len(labels))
 
     def macro(seat: IntArray) -> float:
         laid = seat[document] * len(number) + item
-        is_gold = gold_keys[np.searchsorted(gold_keys, laid)] == laid
+        nearest = gold_keys[np.searchsorted(gold_keys, laid)]
+        is_gold = nearest == laid
         hits = np.bincount(label[is_gold], minlength=len(labels))
         return float(_macro(hits, predicted_sums, gold_sums, evaluated))
 
@@ -186,9 +204,13 @@ def types_beat_permuted(
     names, types = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         return None
-    fits = np.column_stack([[name in true_types for true_types in found] for name in names])
+    fits = np.array([[name in true_types for name in names] for true_types in found])
     rows = np.arange(len(types))
-    return _permuted(lambda order: float(fits[rows, types[order]].mean()), None, len(types), seed)
+
+    def share_right(order: IntArray) -> float:
+        return float(fits[rows, types[order]].mean())
+
+    return _permuted(share_right, None, len(types), seed)
 
 
 def beats_permuted_score(
@@ -220,22 +242,24 @@ def _permuted(
         order = rng.permutation(size) if seats is None else seats(rng)
         drawn.append(score(order))
     observed = score(np.arange(size))
-    return Tested(observed, float(np.mean(drawn)), _p(observed, np.array(drawn)))
+    permuted = np.array(drawn)
+    return Tested(observed, float(permuted.mean()), _p(observed, permuted))
 
 
 def _p(observed: float, drawn: FloatArray) -> float:
     # Sums in another order differ in the last digits; a draw that equals the observed one counts as
     # equal.
-    return (1 + int((drawn >= observed - 1e-12).sum())) / (1 + drawn.size)
+    as_large = int((drawn >= observed - 1e-12).sum())
+    return (1 + as_large) / (1 + drawn.size)
 
 
 def _macro(
     hits: ArrayLike, predicted: ArrayLike, gold: IntArray, evaluated: BoolArray
 ) -> FloatArray:
     """Macro F1 from true positives, predicted and gold counts, (..., labels)."""
-    return np.asarray(
-        f1_from_sums(np.asarray(hits), np.asarray(predicted) + gold, gold, "macro", evaluated)
-    )
+    tp = np.asarray(hits)
+    sums = np.asarray(predicted) + gold
+    return np.asarray(f1_from_sums(tp, sums, gold, "macro", evaluated))
 
 
 def _by_group(groups: NDArray[np.int64], rng: np.random.Generator) -> IntArray:
@@ -244,15 +268,19 @@ def _by_group(groups: NDArray[np.int64], rng: np.random.Generator) -> IntArray:
     With one document a group this is a plain permutation; larger groups stay side by side.
     """
     rank = rng.permutation(int(groups.max()) + 1)
+    by_rank = np.argsort(rank[groups], kind="stable")
+    by_group = np.argsort(groups, kind="stable")
     seat = np.empty(len(groups), dtype=np.int64)
-    seat[np.argsort(rank[groups], kind="stable")] = np.argsort(groups, kind="stable")
+    seat[by_rank] = by_group
     return seat
 
 
 def _within_lengths(lengths: IntArray, rng: np.random.Generator) -> IntArray:
     """Seats: a permutation within neighbours by length; equally long documents in random order."""
-    order = np.lexsort((rng.random(len(lengths)), lengths))
-    blocks = np.arange(len(lengths)) // _STRATUM
-    seat = np.empty(len(lengths), dtype=np.int64)
-    seat[order] = order[np.lexsort((rng.random(len(lengths)), blocks))]
+    size = len(lengths)
+    order = np.lexsort((rng.random(size), lengths))
+    blocks = np.arange(size) // _STRATUM
+    within_blocks = np.lexsort((rng.random(size), blocks))
+    seat = np.empty(size, dtype=np.int64)
+    seat[order] = order[within_blocks]
     return seat

@@ -100,10 +100,8 @@ def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
     margins = _margins(data, seed)
     if single:
         margins = margins.argmax(axis=1)[:, None] == np.arange(len(data.labels))
-    description = (
-        f"TF-IDF of words and word pairs, one linear SVM per label (C = "
-        f"{REGULARISATION:g}, balanced classes)"
-    )
+    machine = f"one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
+    description = f"TF-IDF of words and word pairs, {machine}"
     return Baseline("bag of words", description, [chosen(data, margins > 0)])
 
 
@@ -112,7 +110,8 @@ def _margins(data: TaskData, seed: int) -> FloatArray:
     1.
     """
     train = _sample(data.train, seed)
-    margins = np.full((len(data.test), len(data.labels)), -1.0)
+    shape = (len(data.test), len(data.labels))
+    margins = np.full(shape, -1.0)
     if not any(re.search(WORD, d.reading) for d in train):
         return margins
     train_features, test_features = _word_features(train, data.test)
@@ -146,9 +145,11 @@ def _word_features(train: Sequence[Document], test: Sequence[Document]) -> tuple
         # Markers such as @GENE$ stand in every document of their corpus; the words alone are what
         # informs.
         of_pairs = word_counter(analyzer=_of_pair)
-        return of_pairs.fit_transform(train), of_pairs.transform(test)
+        of_train = of_pairs.fit_transform(train)
+        return of_train, of_pairs.transform(test)
     of_texts = word_counter(ngram_range=(1, 2), token_pattern=WORD)
-    return of_texts.fit_transform(texts(train)), of_texts.transform(texts(test))
+    of_train = of_texts.fit_transform(texts(train))
+    return of_train, of_texts.transform(texts(test))
 
 
 def fit_svm(features: object, truth: BoolArray, seed: int) -> LinearSVC:
@@ -176,20 +177,26 @@ def _of_pair(document: Document) -> list[str]:
     """Features of two texts: of each side, of what both share, and of a word here with a word
     there.
     """
-    features: list[str] = []
-    different: list[dict[str, None]] = []
-    for mark, text in (("1", document.query), ("2", document.text)):
-        words = re.findall(WORD, text.lower())
-        different.append(dict.fromkeys(words))
-        features += [f"{mark} {word}" for word in words]
-        features += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
-    query, text_words = (list(side)[:_ACROSS] for side in different)
-    for word in query:
-        if word in different[1]:
+    of_query = re.findall(WORD, document.query.lower())
+    of_text = re.findall(WORD, document.text.lower())
+    features = [*_of_side("1", of_query), *_of_side("2", of_text)]
+    different_of_text = dict.fromkeys(of_text)
+    query_words = list(dict.fromkeys(of_query))[:_ACROSS]
+    text_words = list(different_of_text)[:_ACROSS]
+    for word in query_words:
+        if word in different_of_text:
             features.append(f"both {word}")
-    for word, other_word in itertools.product(query, text_words):
+    for word, other_word in itertools.product(query_words, text_words):
         features.append(f"{word} | {other_word}")
     return features
+
+
+def _of_side(mark: str, words: Sequence[str]) -> Iterator[str]:
+    """The words and word pairs of one text, told apart from the other's by the mark."""
+    for word in words:
+        yield f"{mark} {word}"
+    for word, following in itertools.pairwise(words):
+        yield f"{mark} {word} {following}"
 
 
 def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
@@ -197,26 +204,35 @@ def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
     of a pair.
     """
     documents = _sample(data.train, seed)
-    train, test = _lengths(documents), _lengths(data.test)
+    train = _lengths(documents)
+    test = _lengths(data.test)
     truth = _truth(documents, data.labels)
-    aside = np.arange(len(train)) % _FOLD == 0
-    leaves = LEAVES[-1]
-    if aside.any() and not aside.all():
-        scores = []
-        for leaf in LEAVES:
-            tree = _tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single)
-            scores.append(f1_score(truth[aside], tree, average="macro", zero_division=0))
-        leaves = LEAVES[int(np.argmax(scores))]
-    answers = _tree(train, truth, test, seed, leaves, single=single)
+    leaf = _best_leaf(train, truth, seed, single=single)
+    answers = _tree(train, truth, test, seed, leaf, single=single)
     description = "a decision tree on the numbers of characters and words"
     return Baseline(LENGTH, description, [chosen(data, answers)])
+
+
+def _best_leaf(train: FloatArray, truth: BoolArray, seed: int, *, single: bool) -> int:
+    """The size of leaves with the best macro F1 on every fifth document; the largest where there
+    are too few documents to set some aside.
+    """
+    if len(train) < 2:
+        return LEAVES[-1]
+    aside = np.arange(len(train)) % _FOLD == 0
+    scores = []
+    for leaf in LEAVES:
+        answers = _tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single)
+        scores.append(f1_score(truth[aside], answers, average="macro", zero_division=0))
+    return LEAVES[int(np.argmax(scores))]
 
 
 def _lengths(documents: Sequence[Document]) -> FloatArray:
     """(documents, 4): characters and words of the text and of the first text of a pair."""
     rows = []
-    for d in documents:
-        rows.append((len(d.text), len(d.text.split()), len(d.query), len(d.query.split())))
+    for document in documents:
+        text, query = document.text, document.query
+        rows.append((len(text), len(text.split()), len(query), len(query.split())))
     return np.array(rows, np.float64)
 
 
@@ -226,7 +242,8 @@ def _tree(
     """(test documents, labels), classes weighted by the inverse of their frequency."""
     tree = DecisionTreeClassifier(min_samples_leaf=leaf, class_weight="balanced", random_state=seed)
     if single:
-        picked = tree.fit(train, truth.argmax(axis=1)).predict(test)
+        labels = truth.argmax(axis=1)
+        picked = tree.fit(train, labels).predict(test)
         return np.asarray(picked[:, None] == np.arange(truth.shape[1]))
     answers = np.empty((len(test), truth.shape[1]), dtype=np.bool_)
     for column, target in enumerate(truth.T):

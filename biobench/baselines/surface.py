@@ -7,7 +7,6 @@ The check compares the corpus with itself (`biobench.data.checks.edges`), so it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 
 from biobench.baselines.words import Words
 from biobench.data.checks import edges
@@ -29,32 +28,36 @@ def surface(documents: Sequence[Document]) -> GateCheck:
     (`edges.explains`).
     """
     share = edges.annotated(documents)
-    words = (
-        f"{100 * share.bad:.1f} % of the edges of {share.mentions} mentions lie inside words or on "
-        f"punctuation"
-    )
-    moves = []
-    for name, moved in _moves(documents).items():
-        # mentions at the ends cannot be moved; a move that leaves few of them says nothing
-        if 0 < moved.mentions >= share.mentions / 2:
-            moves.append((moved.bad, name, moved))
-    shifted = False
-    if moves:
-        bad, name, moved = min(moves, key=itemgetter(0, 1))
-        shifted = edges.explains(share, moved)
-        figure = f"{100 * bad:.1f} % if all were moved {name}"
-        words += f", only {figure}: offsets are shifted" if shifted else f", {figure}"
+    share = edges.annotated(documents)
+    bad = f"{100 * share.bad:.1f} %"
+    words = f"{bad} of the edges of {share.mentions} mentions lie inside words or on punctuation"
+    moved, name = _best_move(documents, share)
+    shifted = edges.explains(share, moved)
+    if shifted:
+        words += f", only {100 * moved.bad:.1f} % if all were moved {name}: offsets are shifted"
+    elif name:
+        words += f", {100 * moved.bad:.1f} % if all were moved {name}"
     meant = edges.cause(documents)
     if meant is not None:
         words += f"; {meant}"
-    unreachable = 0
-    for document in documents:
-        cut, blank = edges.unreachable(document)
-        unreachable += len(cut) + len(blank)
-    far = share.mentions > 0 and unreachable >= MOST * share.mentions
+    unreachable = sum(len(places) for d in documents for places in edges.unreachable(d))
+    far = unreachable > 0 and unreachable >= MOST * share.mentions
     if far:
         words += f"; {unreachable} mentions begin or end inside a word or with white space"
     return GateCheck(name="surface", passed=not (shifted or meant or far), words=words)
+
+
+def _best_move(
+    documents: Sequence[Document], annotated: edges.BadEdges
+) -> tuple[edges.BadEdges, str]:
+    """The fewest bad edges after a move, and the move; as annotated and "" where no move leaves
+    half of the mentions: those at the ends cannot be moved, and a few of them say nothing.
+    """
+    moves = []
+    for name, moved in _moves(documents).items():
+        if 0 < moved.mentions >= annotated.mentions / 2:
+            moves.append((moved, name))
+    return min(moves, key=lambda move: (move[0].bad, move[1]), default=(annotated, ""))
 
 
 def dropped_gold(documents: Sequence[Document]) -> list[GateCheck]:

@@ -116,9 +116,10 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
         fresh, overlap = _without_known(data)
         checks += overlap
     tested, note = _units(fresh)
-    asked = [_restricted(b, tested.test) for b in scored]
-    for check in _check_text(spec, tested, asked):
+    restricted = [_restricted(baseline, tested.test) for baseline in scored]
+    for check in _check_text(spec, tested, restricted):
         checks.append(check.model_copy(update={"words": check.words + note}))
+    packages = {name: metadata.version(name) for name in ("numpy", "scikit-learn")}
     return BaselineRecord(
         task=spec.id,
         task_version=spec.version,
@@ -141,8 +142,7 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
         permutations=PERMUTATIONS,
         seconds=round(time.perf_counter() - began, 3),
         biobench=__version__,
-        packages={"python": platform.python_version()}
-        | {name: metadata.version(name) for name in ("numpy", "scikit-learn")},
+        packages={"python": platform.python_version()} | packages,
         made=datetime.now(UTC).isoformat(timespec="microseconds"),
     )
 
@@ -218,9 +218,13 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     What was learned by heart shows nothing of what a text says. Too few other documents are all of
     the data and fail.
     """
-    total, train_groups = len(data.test), {d.group for d in data.train}
-    copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
-    shared, fresh = 0, []
+    total = len(data.test)
+    train_groups = {document.group for document in data.train}
+    test_texts = [document.reading for document in data.test]
+    train_texts = [document.reading for document in data.train]
+    copies = set(same(test_texts, train_texts))
+    shared = 0
+    fresh = []
     for number, document in enumerate(data.test):
         if document.group in train_groups:
             shared += 1
@@ -278,11 +282,9 @@ def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> l
         reader = scored[-1]
         types = types_beat_permuted(data.test, reader.draws[0], SEED)
         if types is not None:
-            words = (
-                f"{100 * types.observed:.1f} % of the types are right where {reader.name} finds a "
-                f"mention, "
-                f"{100 * types.opponent:.1f} % with types permuted among them"
-            )
+            right = f"{100 * types.observed:.1f} % of the types are right"
+            permuted = f"{100 * types.opponent:.1f} % with types permuted among them"
+            words = f"{right} where {reader.name} finds a mention, {permuted}"
             answers.append(("beats permuted types", words, types))
     bound = ALPHA / len(answers)
     return [_judged(spec, name, words, tested, bound) for name, words, tested in answers]
@@ -315,7 +317,8 @@ def _evaluated(data: TaskData) -> BoolArray:
 def _beats_other(spec: TaskSpec, data: TaskData, baseline: Baseline, opponent: Baseline) -> Tested:
     """Whether a baseline beats another one in macro F1."""
     count = partial(counts, type=spec.type, labels=data.labels, gold=data.test)
-    counted, opposed = (count(predictions=b.draws[0]) for b in (baseline, opponent))
+    counted = count(predictions=baseline.draws[0])
+    opposed = count(predictions=opponent.draws[0])
     return beats(counted, opposed, _evaluated(data), SEED)
 
 
