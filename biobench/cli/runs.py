@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,6 +18,7 @@ from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.cli.console.progress import RunTerminal
+    from biobench.report.results import Results
     from biobench.runs.plan import RunPlan
     from biobench.runs.result import RunResult
 
@@ -127,25 +128,64 @@ def _print_summary(results: Sequence[RunResult], results_dir: str) -> None:
 def _comparison(
     results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None
 ) -> Iterator[str]:
-    """The verdict of `compare` for each model with scores, on the tasks that were run; why where it
-    has none.
+    """The verdict of `compare` for each model with scores, on the tasks that were run and of the
+    runs of this command, which other runs of the same model do not replace; why where it has none.
     """
     from biobench.comparison.compare import compare
+    from biobench.report.results import load
 
-    tasks_by_model: dict[str, dict[str, None]] = {}
-    for result in results:
-        if result.is_scored:
-            tasks_by_model.setdefault(result.folder or result.model, {})[result.task] = None
-    for model, tasks in tasks_by_model.items():
-        if model == against:
+    stored = load(results_dir)
+    for line, tasks in _lines_of(results, stored).items():
+        rival = _with_variant_of(line, against, stored)
+        if line.name == rival:
             continue
         try:
             verdict = compare(
-                model, against, results_dir=results_dir, data_dir=data_dir, tasks=list(tasks)
+                line.name, rival, results_dir=stored, data_dir=data_dir, tasks=list(tasks)
             ).verdict
         except BioBenchError as error:  # the runs are stored and shown: this alone has no answer
-            yield f"{model} and {against} are not compared: {error.what}"
+            yield f"{line.name} and {against} are not compared: {error.what}"
             if error.hint:
                 yield f"hint: {error.hint}"
             continue
         yield from map(str, verdict)
+
+
+class _Line(NamedTuple):
+    """A line of the report: a model, and what sets its runs apart from full ones."""
+
+    model: str
+    variant: str
+
+    @property
+    def name(self) -> str:
+        """What `compare` calls it."""
+        from biobench.report.entrants import line_name
+
+        return line_name(self.model, self.variant)
+
+
+def _lines_of(results: Sequence[RunResult], stored: Results) -> dict[_Line, dict[str, None]]:
+    """The lines of the runs that have scores -> their tasks, in the order of the runs."""
+    line_by_key: dict[str | None, _Line] = {}
+    for group in stored.groups:
+        for brief in group.briefs:
+            line_by_key[brief.key] = _Line(group.model, group.variant)
+    tasks_of: dict[_Line, dict[str, None]] = {}
+    for result in results:
+        if result.is_scored:
+            # what no report shows, as its gate fails, is named as it was asked for
+            asked = _Line(result.folder or result.model, "")
+            line = line_by_key.get(result.key, asked)
+            tasks_of.setdefault(line, {})[result.task] = None
+    return tasks_of
+
+
+def _with_variant_of(line: _Line, rival: str, stored: Results) -> str:
+    """The rival's name, with the variant where it has runs of it."""
+    from biobench.report.entrants import groups_named
+
+    for group in groups_named(rival, stored.groups):
+        if group.variant == line.variant:
+            return _Line(group.model, group.variant).name
+    return rival

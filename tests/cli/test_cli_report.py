@@ -278,6 +278,20 @@ def test_confusion_of_single_labels(biobench, tmp_path):
     assert f"  gold {wrong[0]}, predicted {wrong[1]}\n" in biobench(*command, "--documents 999").out
 
 
+def test_mistakes_are_of_full_runs_and_name_the_others(biobench, tmp_path):
+    record = honest_run(tmp_path / "results", 1)
+    honest_run(tmp_path / "results", 7, limit=24)
+    command = ("errors", "org/tiny", "--task", record.task.id)
+    title, others, *_ = biobench(*command).ok().out.splitlines()
+    assert title.startswith(f"org/tiny on {record.task.id}, seed 1: ")
+    assert others == "other runs: 'org/tiny [limit 24]' (seeds: 7)"
+    refused = biobench(*command, "--seed 7")
+    assert refused.refusal() == "'org/tiny' has no run with seed 7"
+    assert f"stored: 1; {others}" in refused.err
+    limited = biobench("errors", "org/tiny [limit 24]", *command[2:]).ok().out
+    assert limited.startswith(f"org/tiny [limit 24] on {record.task.id}, seed 7: ")
+
+
 def test_what_is_not_there_is_named(own, biobench, tmp_path):
     said = biobench("errors org/mine --task gad")
     assert said.refusal() == "'org/mine' has no stored run on 'gad'"

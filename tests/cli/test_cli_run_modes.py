@@ -349,11 +349,27 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
     assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
 
 
+def test_the_runs_of_the_command_are_compared_and_not_others_of_the_model(biobench, tiny):
+    full = ("--task demo_topic --seeds 1-3", *FAST[2:])
+    limited = ("--task demo_topic --seeds 1-3", *FAST)
+    biobench("run dummy", *full).ok()
+    biobench("run", tiny, *full).ok()
+    whole = biobench("compare", tiny, "dummy").ok().out.splitlines()[0]
+
+    said = biobench("run", tiny, *limited, "--against dummy").ok().out
+    assert "are not compared: " in said, "there are no such runs of the other"
+    assert whole not in said
+    biobench("run dummy", *limited).ok()
+    said = biobench("run", tiny, *limited, "--against dummy").ok().out
+    assert "[limit 24, " in said
+    assert whole not in said
+
+
 def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
     save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
     said = biobench("run", tiny, "--task demo_topic --seeds 1", *FAST, "--against org/theirs")
     assert said.status == 0, "the runs are made and stored"
-    assert "tiny and org/theirs are not compared: " in said.out
+    assert "] and org/theirs are not compared: " in said.out
     assert "demo_topic" in said.out
 
 

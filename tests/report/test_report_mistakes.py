@@ -125,10 +125,13 @@ def test_a_text_is_cut_at_the_end_of_a_sentence_with_a_mark(text, shown):
 
 def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():
     text = f"Before it. He has severe pain today. {'A long way to a ' * 9}cough now"
-    pain, cough = (Span(text.index(w), text.index(w) + len(w), "X") for w in ("pain", "cough"))
-    judged = judge([Document("d", "g", text, "test", spans=(pain, cough))], [])
+    spans = []
+    for word, label in (("severe", "Y"), ("pain", "X"), ("cough", "X")):
+        spans.append(Span(text.index(word), text.index(word) + len(word), label))
+    judged = judge([Document("d", "g", text, "test", spans=tuple(spans))], [])
     said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
-    assert "  missed: X He has severe [pain] today.\n" in said
+    assert "  missed: Y He has [severe] pain today.\n" in said
+    assert "  missed: X [pain]\n" in said, "its sentence was shown just before"
     assert f"  missed: X …{('A long way to a ' * 9)[-80:]}[cough] now\n" in said
 
 

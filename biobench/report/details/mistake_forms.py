@@ -21,6 +21,7 @@ from biobench.report.details.mistakes import (
     leaks,
     only_labels,
 )
+from biobench.report.entrants import line_name
 from biobench.report.escape import for_html, plain, without_hidden, words
 from biobench.report.printers import grid, html_page, html_table
 from biobench.report.row import in_percent
@@ -78,8 +79,14 @@ def _document_lines(
     if labels is not None and labels[0] != labels[1]:
         yield f"  gold {plain(labels[0])}, predicted {plain(labels[1])}"
         return
+    in_sight = range(0)
     for mark in chosen_marks:
-        yield f"  {NAMES[mark.kind]}: {_described(mark, text)}"
+        described = _alone(mark.span, text)
+        if text and mark.span.end and mark.span.end - 1 not in in_sight:
+            described, in_sight = _in_sentence(mark.span, text)
+        if len(mark.sides) == 2:
+            described = f"gold {described} | predicted {_alone(mark.sides['predicted'], text)}"
+        yield f"  {NAMES[mark.kind]}: {described}"
 
 
 def whole_sentences(text: str) -> str:
@@ -97,7 +104,8 @@ def whole_sentences(text: str) -> str:
 
 
 def _title(mistakes: Mistakes) -> str:
-    title = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}"
+    model = plain(line_name(mistakes.model, mistakes.variant))
+    title = f"{model} on {plain(mistakes.task)}, seed {mistakes.seed}"
     other_seeds = set(mistakes.seeds).difference([mistakes.seed])
     if other_seeds:
         title += f" (also: {', '.join(map(str, sorted(other_seeds)))})"
@@ -112,29 +120,32 @@ def _title(mistakes: Mistakes) -> str:
     return f"{title}: mistakes in {wrong} {documents}"
 
 
-def _described(mark: Mark, text: str) -> str:
-    """``Disease He has [asthma] today.``; both sides where it has two."""
-    sides = [f"{side} {_in_context(span, text)}" for side, span in mark.sides.items()]
-    if len(sides) == 2:
-        return " | ".join(sides)
-    return _in_context(mark.span, text)
-
-
-def _in_context(span: Span, text: str) -> str:
-    """The label, and the mention in its sentence; dots stand where the sentence is cut."""
+def _alone(span: Span, text: str) -> str:
+    """The label and the mention: ``Disease [asthma]``; its place where there is no text."""
     label = plain(span.label)
     if not span.end:
         return label
     if not text:
         return f"{label} {span.start}-{span.end}"
+    return f"{label} [{_on_one_line(text[span.start : span.end])}]"
+
+
+def _in_sentence(span: Span, text: str) -> tuple[str, range]:
+    """``Disease He has [asthma] today.``, dots where the sentence is cut, and which characters of
+    the text this shows.
+    """
     left_part = SENTENCE_END.split(text[: span.start])[-1]
     right_part = SENTENCE_END.split(text[span.end :])[0]
+    in_sight = range(
+        span.start - min(len(left_part), AROUND), span.end + min(len(right_part), AROUND)
+    )
     if len(left_part) > AROUND:
         left_part = f"…{left_part[-AROUND:]}"
     if len(right_part) > AROUND:
         right_part = f"{right_part[:AROUND]}…"
     mention = _on_one_line(text[span.start : span.end])
-    return f"{label} {_on_one_line(left_part)}[{mention}]{_on_one_line(right_part)}"
+    sentence = f"{_on_one_line(left_part)}[{mention}]{_on_one_line(right_part)}"
+    return f"{plain(span.label)} {sentence}", in_sight
 
 
 def _on_one_line(text: str) -> str:
@@ -183,7 +194,12 @@ def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> lis
     """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the
     mention.
     """
-    run = {"model": mistakes.model, "task": mistakes.task, "seed": mistakes.seed}
+    run = {
+        "model": mistakes.model,
+        "variant": mistakes.variant,
+        "task": mistakes.task,
+        "seed": mistakes.seed,
+    }
     rows = []
     for judged in mistakes.judged:
         text = mistakes.texts.get(judged.document.id, "")

@@ -35,13 +35,17 @@ class Mistakes:
     seeds: tuple[int, ...]
     judged: tuple[JudgedDocument, ...]
     texts: Mapping[str, str]
+    variant: str = ""
+    """What sets the run apart from a full one, in words."""
     no_text: str = ""
     """Why there is no text."""
     identifying: bool = False
     """Whether the mentions identify people (tag `deidentification`), so that one missed is a leak.
     """
     remarks: tuple[str, ...] = ()
-    """What the task's spec says of its labels, and why reports leave the run out where they do."""
+    """What the task's spec says of its labels, why reports leave the run out where they do, and the
+    model's other runs on the task.
+    """
 
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
@@ -78,8 +82,8 @@ def read_mistakes(
     """
     spec = _spec_at_hand(task)
     name = task if spec is None else spec.id
-    group = _group(results, model, name)
-    record = _run_of_seed(group, seed)
+    group, others = _groups(results, model, name)
+    record = _run_of_seed(group, seed, others)
     if is_numeric(record.task.type):
         raise UsageError(
             f"{name} asks for numbers, which are not simply right or wrong",
@@ -104,9 +108,10 @@ def read_mistakes(
         seeds=group.seeds,
         judged=tuple(judged),
         texts=texts,
+        variant=group.variant,
         no_text=no_text,
         identifying=slice is None and spec is not None and "deidentification" in spec.tags,
-        remarks=(*_meanings(spec), *_reasons_for_refusal(results, group)),
+        remarks=(*_meanings(spec), *_reasons_for_refusal(results, group), *_named(others)),
     )
 
 
@@ -133,13 +138,24 @@ def _reasons_for_refusal(results: Results, group: RunGroup) -> Iterator[str]:
             yield f"{group.task} fails its gate, reports leave this run out: {reasons}"
 
 
-def _run_of_seed(group: RunGroup, seed: int | None) -> RunRecord:
-    """The run of this seed (None: the first stored). Raises UsageError where there is none."""
+def _run_of_seed(group: RunGroup, seed: int | None, others: Sequence[RunGroup]) -> RunRecord:
+    """The run of this seed (None: the first stored). Raises UsageError where there is none; its
+    hint tells of the others.
+    """
     for record in group.records:
         if seed in (None, record.seed):
             return record
     stored = ", ".join(map(str, group.seeds))
-    raise UsageError(f"no run with seed {seed}", hint=f"stored: {stored}")
+    name = plain(line_name(group.model, group.variant))
+    hint = "; ".join([f"stored: {stored}", *_named(others)])
+    raise UsageError(f"'{name}' has no run with seed {seed}", hint=hint)
+
+
+def _named(others: Sequence[RunGroup]) -> Iterator[str]:
+    """What else of the model is stored on the task, by the name that shows it."""
+    for group in others:
+        seeds = ", ".join(map(str, group.seeds))
+        yield f"other runs: '{plain(line_name(group.model, group.variant))}' (seeds: {seeds})"
 
 
 def _documents_of(
@@ -188,9 +204,9 @@ def judged_on(judged: Sequence[JudgedDocument], part: Part) -> list[JudgedDocume
     return sorted(of_part, key=lambda judged: (-judged.wrong, judged.document.id))
 
 
-def _group(results: Results, model: str, task: str) -> RunGroup:
+def _groups(results: Results, model: str, task: str) -> tuple[RunGroup, Sequence[RunGroup]]:
     """The model's runs on the task, also those that the gate refuses: mistakes are wanted most
-    there.
+    there. Of several kinds the full ones, and then the others.
     """
     stored = list(results.groups)
     for refusal in results.refusals:
@@ -204,11 +220,12 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
             f"'{plain(model)}' has no stored run on '{plain(task)}'",
             hint=f"it has runs on: {tasks}" if tasks else "run it first",
         )
+    chosen = groups
     if len(groups) > 1:
-        groups = tuple(group for group in groups if group.departures.whole) or groups
-    if len(groups) > 1:
+        chosen = tuple(group for group in groups if group.departures.whole) or groups
+    if len(chosen) > 1:
         raise ambiguous(
             f"'{plain(model)}' has several kinds of runs on '{task}'",
-            [line_name(group.model, group.variant) for group in groups],
+            [line_name(group.model, group.variant) for group in chosen],
         )
-    return groups[0]
+    return chosen[0], [group for group in groups if group is not chosen[0]]
