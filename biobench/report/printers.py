@@ -20,7 +20,9 @@ from rich.text import Text
 
 from biobench.errors import UsageError, shown_json
 from biobench.report.escape import LONGEST, for_csv, for_html, for_latex, for_markdown, plain, words
+from biobench.report.footnotes import MARK
 from biobench.report.frame import Report
+from biobench.report.literature.comparison import LIKELY
 from biobench.report.row import Row
 from biobench.report.sheets import Sheet, caption, sheets
 from biobench.schema.strict import suggest
@@ -41,7 +43,7 @@ FILE_WIDTH = 240
 MOST_NOTES = 3
 """Remarks on runs that stand below a table in full unless all are asked for."""
 _SECTIONS = {
-    "run": "your runs",
+    "run": "runs stored here",
     "frozen": "frozen encoders, a probe each",
     "baseline": "baselines",
     "oracle": "oracles",
@@ -313,9 +315,15 @@ def _without_middle(word: str) -> str:
 
 
 def _few(notes: Sequence[str]) -> list[str]:
-    """The first notes on runs, and a line that counts the others."""
-    on_runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))]
-    shown = on_runs[:MOST_NOTES]
+    """What marks in the table mean, the first notes on runs, and a line that counts the others."""
+    on_runs = []
+    on_marks = []
+    for note in notes:
+        if note.startswith((LIKELY, MARK)):
+            on_marks.append(note)
+        elif not note.startswith(("Published values", *_PROTOCOL)):
+            on_runs.append(note)
+    shown = [*on_marks, *on_runs[:MOST_NOTES]]
     unsaid = len(notes) - len(shown)
     if unsaid:
         plural = "s" if unsaid > 1 else ""

@@ -116,9 +116,14 @@ def caption(report: Report) -> str:
     part = ""
     if report.slice:
         part = f"Of {SLICES[report.slice].words} ({SLICES[report.slice].meaning}). "
-    return (
+    text = (
         f"{part}{averaging}, in percent; ± is half the 95% t interval over seeds (this task and "
         "test set, other seeds), missing where there is one seed, where all seeds gave the same "
-        "score, and for published means. The average is the mean over corpora of their tasks' "
-        "means."
+        "score, and for published means."
     )
+    if report.averages:
+        text += (
+            " The average is the mean over corpora of their tasks' means, `by task` the plain mean "
+            "of the tasks; a model that lacks a task has neither."
+        )
+    return text
