@@ -127,12 +127,12 @@ def common_tasks(
     compared = by_corpus(selection.tasks)
     groups_of = by_model(runs_of[info.id] for info in compared)
     refuse_several_checkpoints(groups_of)
+    refuse_same_scores(entrants, groups_of)
     notes: list[str] = []
     for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
     notes += _notes_on_runs(compared, runs_of)
-    notes += same_runs(groups_of)
     cells: dict[str, Mapping[str, Cell]] = {}
     for info in compared:
         stored = _cells(entrants, runs_of[info.id], info, metrics[info.id])
@@ -315,17 +315,21 @@ def _checkpoint_words(group: RunGroup) -> str:
     return f"{weights} (ready-made)" if brief.origin == "checkpoint" else weights
 
 
-def same_runs(groups_of: GroupsOf) -> list[str]:
-    """A note a pair of names that stand for the same runs on all tasks."""
-    labels_of: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for label, groups in groups_of.items():
-        keys = tuple(brief.key for group in groups for brief in group.briefs)
-        labels_of[keys].append(label)
-    notes = []
+def refuse_same_scores(entrants: Sequence[Entrant], groups_of: GroupsOf) -> None:
+    """Raise UsageError where two names stand for the same runs on all tasks, or the same printed
+    values: their difference of nothing would stand among the answers.
+    """
+    labels_of: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for entrant in entrants:
+        runs = groups_of.get(entrant.label, ())
+        keys = [brief.key for group in runs for brief in group.briefs]
+        labels_of[*keys, *entrant.published.values()].append(entrant.label)
     for labels in labels_of.values():
         if len(labels) > 1:
-            notes.append(f"{' and '.join(sorted(labels))} are the same runs here")
-    return notes
+            raise UsageError(
+                f"{' and '.join(sorted(labels))} are the same scores on these tasks",
+                hint="leave one of them out, or name runs that differ",
+            )
 
 
 def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:

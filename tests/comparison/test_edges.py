@@ -14,6 +14,7 @@ import pytest
 from biobench.comparison.compare import Comparison, compare
 from biobench.errors import UsageError
 from biobench.report.baselines import no_skill
+from biobench.report.entrants import find_entrants
 from biobench.report.results import load
 from biobench.schema.record import Resampling
 from tests.helpers.baselines_make import play
@@ -167,9 +168,9 @@ def test_predictions_made_elsewhere_are_of_no_split(tmp_path: Path) -> None:
 
 def test_a_name_that_another_one_gets_for_being_named_twice_stays_a_model(tmp_path: Path) -> None:
     save_models(tmp_path, "gad", **{"m": 0.9, "m #2": 0.3})
-    held = compare("m", "m", "m #2", results_dir=tmp_path)
-    assert held.models == ("m", "m #2", "m #2 #2")
-    assert [pair.difference > 0.1 for pair in held.pairs] == [False, True, True]
+    entrants = find_entrants(["m", "m", "m #2"], load(tmp_path))
+    assert [entrant.label for entrant in entrants] == ["m", "m #2", "m #2 #2"]
+    assert [entrant.model for entrant in entrants] == ["m", "m", "m #2"]
 
 
 def test_a_printed_spread_that_reaches_the_baseline_is_not_above_guessing(tmp_path: Path) -> None:
@@ -349,10 +350,16 @@ def test_a_name_of_several_checkpoints_is_refused(tmp_path: Path) -> None:
     assert compare("x", "y", results_dir=tmp_path, tasks="gad").tasks == ("gad",)
 
 
-def test_two_names_of_the_same_runs_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", ["x [training.epochs=1]", "x"])
+def test_two_names_of_the_same_runs_are_refused(again: str, tmp_path: Path) -> None:
     save_runs(tmp_path, "x", ("gad",), 0.8, overrides=("training.epochs=1",), spec="other")
-    held = compare("x", "x [training.epochs=1]", results_dir=tmp_path)
-    assert "x and x [training.epochs=1] are the same runs here" in held.notes
+    save_runs(tmp_path, "y", ("gad",), 0.6, overrides=("training.epochs=1",), spec="other")
+    for others in ((), ("y",)):
+        with pytest.raises(UsageError, match=r"^x and x .* are the same scores on these tasks"):
+            compare("x", again, *others, results_dir=tmp_path)
+    publish(tmp_path, P="80.0,3,2.0")
+    with pytest.raises(UsageError, match=r"^P and P #2 are the same scores"):
+        compare("P", "P", results_dir=tmp_path, average="micro")
 
 
 def test_a_choice_of_conditions_is_asked_for_whoever_is_named_first(tmp_path: Path) -> None:
