@@ -81,6 +81,8 @@ def compare(
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
+    >>> print(compare("my-org/my-encoder", "all-MiniLM-L6-v2", tasks="gad").verdict[0])
+
     models: names as in the report, folders, or published models.
     results_dir: the folder, or what was read of it.
     data_dir: the corpora, for gold under an agreement.

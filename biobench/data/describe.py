@@ -72,6 +72,8 @@ def validate(task: LoadedTask | str | Path, data_dir: DataRoot = None) -> Valida
     """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand,
     compare its counts, and look for gold that is dropped, cut or untrained.
 
+    >>> validate("my_notes.yaml", "corpora").problems  # empty where all is well
+
     A missing corpus is a state, not a problem. Raises SpecError with file and line where the spec
     is wrong, and DataFormatError when files are there and are wrong.
     """

@@ -33,8 +33,13 @@ class OpenTask(catalog.LoadedTask):
 
 
 def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> OpenTask:
-    """As `catalog.load_task`: the task with this id, or of this YAML file. Raises SpecError and
-    UsageError.
+    """The task with this id, or of this YAML file; its documents are read when they are asked for.
+
+    >>> task = load_task("gad")
+    >>> task.spec.labels, task.split("test", "corpora")[0].text
+
+    overrides: fields of the spec that differ, ``KEY=VALUE``. Raises SpecError with file and line
+    where the spec is wrong, and UsageError for an unknown id.
     """
     task = catalog.load_task(path_or_id, overrides)
     return OpenTask(**{field.name: getattr(task, field.name) for field in fields(task)})

@@ -176,7 +176,14 @@ class ResultsFolder:
 def results(
     results_dir: Location = "results", *, data_dir: Location | None = None
 ) -> ResultsFolder:
-    """The stored runs of a folder. Raises UsageError where there is no such folder."""
+    """The stored runs of a folder.
+
+    >>> results("results").to_dataframe()  # a row a run and metric
+    >>> results("results").report("macro")
+
+    data_dir: the corpora, for texts and for gold under an agreement. Raises UsageError where there
+    is no such folder.
+    """
     if not Path(results_dir).is_dir():
         raise UsageError(
             f"there is no results folder '{results_dir}'", hint="name the folder that `run` wrote"
@@ -192,5 +199,8 @@ def predictions(
     results_dir: Location = "results",
     data_dir: Location | None = None,
 ) -> pd.DataFrame:
-    """The predictions of one stored run; see `ResultsFolder.predictions`."""
+    """The predictions of one stored run, a row a test document; see `ResultsFolder.predictions`.
+
+    >>> predictions("my-org/my-encoder", "gad", seed=42)
+    """
     return results(results_dir, data_dir=data_dir).predictions(model, task, seed=seed)

@@ -9,8 +9,9 @@ heavy.
 from __future__ import annotations
 
 import inspect
+import textwrap
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from pathlib import Path
@@ -250,7 +251,7 @@ def with_arguments_of(
     kind: Callable[Arguments, Declared],
 ) -> Callable[[Callable[[Declared], Result]], Callable[Arguments, Result]]:
     """A function of what `kind` makes becomes a function of the arguments that `kind` takes, with
-    their types.
+    their types; its docstring ends with what each option means.
     """
 
     def decorate(function: Callable[[Declared], Result]) -> Callable[Arguments, Result]:
@@ -268,6 +269,16 @@ def with_arguments_of(
         called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             parameters, return_annotation=returned
         )
+        called.__doc__ = "\n".join([inspect.getdoc(function) or "", "", *_in_words(kind)])
         return called
 
     return decorate
+
+
+def _in_words(kind: Callable[..., object]) -> Iterator[str]:
+    """A paragraph for each option of the class: its name and the help of the command line."""
+    for name in inspect.signature(kind).parameters:
+        option = inspect.getattr_static(kind, name, None)
+        if isinstance(option, Option):
+            line = f"{name}: {option.properties['help']}"
+            yield textwrap.fill(line, 96, subsequent_indent="    ")

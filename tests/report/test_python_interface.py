@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,19 @@ def test_the_names_are_shown_and_callable() -> None:
     names = ("run", "compare", "load_task", "results", "predictions", "validate", "report")
     assert set(dir(biobench)) >= {*names}
     assert all(callable(getattr(biobench, name)) for name in names)
+
+
+@pytest.mark.parametrize(
+    "name", ["run", "compare", "load_task", "results", "predictions", "validate"]
+)
+def test_help_shows_an_example_and_what_each_argument_of_run_is(name: str) -> None:
+    function = getattr(biobench, name)
+    said = inspect.getdoc(function) or ""
+    example = next(line for line in said.splitlines() if line.startswith(">>> "))
+    assert f"{name}(" in example
+    if name == "run":
+        for argument in set(inspect.signature(function).parameters) - {"reporter"}:
+            assert f"\n{argument}: " in said
 
 
 @pytest.fixture
