@@ -95,7 +95,7 @@ def encode_needles(
     form = pair_form(tokenizer)
     fitting: list[Document] = []
     encoded: list[Encoded] = []
-    candidates = [document for document in documents if _least_tokens(document) <= window]
+    candidates = within_window(documents, window)
     for document, pieces in zip(candidates, _pieces(candidates, tokenizer), strict=True):
         query = ids_of(tokenizer, document.query)
         taken = form.added + len(query)
@@ -106,20 +106,22 @@ def encode_needles(
     return fitting, encoded
 
 
+def within_window(documents: Documents, window: int) -> list[Document]:
+    """All documents but needle examples of whole tokens that are longer than the window."""
+    within = []
+    for document in documents:
+        plan = _plan_of_tokens(document)
+        if plan is None or plan.length <= window:
+            within.append(document)
+    return within
+
+
 def _plan_of_tokens(document: Document) -> NeedlePlan | None:
     """The plan of a document that is fitted to a number of tokens; None where its words are."""
     plan = document.plan
     if plan is None or plan.fit == "words":
         return None
     return plan
-
-
-def _least_tokens(document: Document) -> int:
-    """What is known of a document's tokens before it is tokenised."""
-    plan = _plan_of_tokens(document)
-    if plan is None:
-        return 0
-    return plan.length
 
 
 def _fitted(document: Document, pieces: tuple[Ids, Ids, Ids], taken: int) -> Ids:

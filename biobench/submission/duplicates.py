@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from biobench.core.files import sha256_of
@@ -80,13 +81,10 @@ def digest_of(type: str, predictions: Sequence[Prediction]) -> str:
 
 def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> list[Check]:
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before."""
-    checks = []
+    checks: list[Check] = []
     for number, run in enumerate(runs):
-        for original in (*runs[:number], *earlier):
-            found = _copied(run, original)
-            if found is not None:
-                checks.append(found)
-                break
+        copies = (_copied(run, original) for original in (*runs[:number], *earlier))
+        checks += islice(filter(None, copies), 1)
     return checks
 
 

@@ -133,8 +133,8 @@ def _mean(runs: Sequence[RunRecord | Brief], metric: str) -> float:
 def _published(task: str, metric: str) -> float:
     """The best published value; infinite where there is none, as of a task of one's own."""
     info = shipped().get(task)
-    values = []
-    for value in load_published():
-        if info is not None and (value.task, value.comparable) == (info.published_as, metric):
-            values.append(value.value)
-    return max(values, default=inf)
+    if info is None:
+        return inf
+    of_task = [value for value in load_published() if value.task == info.published_as]
+    comparable = [value.value for value in of_task if value.comparable == metric]
+    return max(comparable, default=inf)
