@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import filterfalse
 
 from biobench.core.files import canonical, sha256_of
@@ -171,21 +172,18 @@ def _keys(record: RunRecord) -> set[str]:
         protocol["fold"] = record.resampling.fold
     if record.model.changes:
         protocol["checkpoint"] = list(record.model.changes)
-    keys = set()
-    for precision in (record.training.precision, "bf16", "fp32"):
-        key = run_key(
-            model_hash=record.model.hash,
-            task_hash=record.task.hash,
-            data_hash=record.task.data_hash,
-            seed=record.seed,
-            precision=precision,
-            track=record.track,
-            limit=record.limit,
-            protocol=protocol or None,
-            engine_version=record.engine_version,
-        )
-        keys.add(key)
-    return keys
+    key_in = partial(
+        run_key,
+        model_hash=record.model.hash,
+        task_hash=record.task.hash,
+        data_hash=record.task.data_hash,
+        seed=record.seed,
+        track=record.track,
+        limit=record.limit,
+        protocol=protocol or None,
+        engine_version=record.engine_version,
+    )
+    return {key_in(precision=p) for p in (record.training.precision, "bf16", "fp32")}
 
 
 def _says_otherwise(record: RunRecord, spec: TaskSpec, source: Source) -> bool:

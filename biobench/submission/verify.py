@@ -299,13 +299,17 @@ def _gold_problems(
     if not (same_documents and same_gold):
         yield Problem("D01", "its documents or their gold are not those of the data")
     for prediction in predictions:
-        last = max((span.end for span in prediction.spans), default=0)
-        if last > lengths[prediction.document]:
+        ends = [span.end for span in prediction.spans]
+        if max(ends, default=0) > lengths[prediction.document]:
             yield Problem("P01", "holds spans that end beyond the text")
 
 
 def _truths(documents: Sequence[Document]) -> set[Any]:
-    return {(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in documents}
+    truths = set()
+    for document in documents:
+        spans, labels = frozenset(document.spans), frozenset(document.labels)
+        truths.add((document.id, document.group, spans, labels))
+    return truths
 
 
 def _score_problems(
@@ -316,17 +320,20 @@ def _score_problems(
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
         yield Problem("D01", "the labels with gold are not those of its gold")
     recomputed = scored(record, gold, predictions)
+    scores, per_label = recomputed.scores, recomputed.per_label
     # A record of an earlier version lacks the scores that came later, and one of a machine without
     # seqeval its figures. What runs are ranked by may not be missing.
     expected = {record.task.primary, record.task.paper, *record.scores}
     if has_f1(record.task.type):
         expected.update(metric.name for metric in F1_AVERAGES)
-    comparable = {name: recomputed.scores[name] for name in expected & recomputed.scores.keys()}
-    if names := differing(record.scores, comparable):
-        yield Problem("S01", f"the predictions do not give the claimed {', '.join(names[:5])}")
-    for label in record.per_label.keys() | recomputed.per_label.keys():
-        claimed = record.per_label.get(label, {})
-        if differing(claimed, recomputed.per_label.get(label, {})):
+    comparable = {name: scores[name] for name in expected & scores.keys()}
+    names = differing(record.scores, comparable)
+    if names:
+        named = ", ".join(names[:5])
+        yield Problem("S01", f"the predictions do not give the claimed {named}")
+    for label in record.per_label.keys() | per_label.keys():
+        claimed, computed = record.per_label.get(label, {}), per_label.get(label, {})
+        if differing(claimed, computed):
             yield Problem("S03", "the predictions do not give the numbers of its labels")
 
 
@@ -346,11 +353,11 @@ def _slice_problems(
         return
     recipe = load_task(record.task.id, record.overrides).spec.training
     trained_on = subset(data.train, recipe.train_fraction, recipe.train_documents)
-    computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
+    parts = parts_of(record.task.type, trained_on, gold)
+    computed = slice_scores(record.task, parts, predictions)
     for name, claimed in record.slices.items():
-        recomputed = computed.get(name)
-        is_same_part = recomputed is not None and recomputed.gold == claimed.gold
-        if not is_same_part or differing(claimed.scores, computed[name].scores):
+        part = computed.get(name)
+        if part is None or part.gold != claimed.gold or differing(claimed.scores, part.scores):
             yield Problem("S04", f"the predictions do not give the scores on {name[:40]}")
 
 
@@ -362,18 +369,20 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
         folder = f"runs/{task}"
-        present = {run.seed for run in runs}
+        present, needed = {run.seed for run in runs}, _needed_seeds(task, runs[0])
+        missing, others = sorted(needed - present), sorted(present - needed)
         if len(present) < len(runs):
             yield error("C03", folder, "a seed is there twice")
-        needed = _needed_seeds(task, runs[0])
-        if not needed - present:
-            continue
-        seeds = ", ".join(map(str, sorted(needed - present)))
-        yield Check("C02", "warning", folder, f"seeds {seeds} of the protocol are missing")
-        if present - needed:
-            seeds = ", ".join(map(str, sorted(present - needed)[:10]))
-            message = f"seeds {seeds} replace them: they may have been chosen"
+        if missing:
+            message = f"seeds {_listed(missing)} of the protocol are missing"
+            yield Check("C02", "warning", folder, message)
+        if missing and others:
+            message = f"seeds {_listed(others[:10])} replace them: they may have been chosen"
             yield Check("C05", "person", folder, message)
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def _needed_seeds(task: str, run: RunRecord) -> set[int]:
