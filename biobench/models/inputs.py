@@ -4,7 +4,6 @@ batch.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence, Sized
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from biobench.core.arrays import Ints
+from biobench.core.grouped import grouped
 from biobench.core.machine import to_device
 
 BUCKETS = tuple(-(-round(512 * 1.5**k) // 64) * 64 for k in range(13))
@@ -58,10 +58,7 @@ def token_types(sequences: Sequence[Ints], types: Sequence[Ints], config: Any) -
 
 def by_length(sequences: Sequence[Sized]) -> dict[int, list[int]]:
     """Length to the places of the sequences that have it."""
-    places: dict[int, list[int]] = defaultdict(list)
-    for place, sequence in enumerate(sequences):
-        places[len(sequence)].append(place)
-    return places
+    return grouped(range(len(sequences)), lambda place: len(sequences[place]))
 
 
 def filling(tokens: int, longest: int, pad_id: int) -> list[Ints]:

@@ -70,13 +70,20 @@ def digest_of(type: str, predictions: Sequence[Prediction]) -> str:
     trainings may do so.
     """
     traits = traits_of(type)
-    is_telling = traits.numeric or traits.ranked
     rows = []
+    telling: list[float] = []
     for prediction in sorted(predictions, key=lambda prediction: prediction.document):
         scores = (*prediction.label_scores, *prediction.span_scores)
-        is_telling = is_telling or any(1e-3 < score < 1 - 1e-3 for score in scores)
+        telling += filter(_has_digits, scores)
         rows.append((prediction.document, prediction.labels, prediction.spans, scores))
-    return sha256_of(repr(rows).encode("utf-8", "surrogatepass")) if is_telling else ""
+    if not (traits.numeric or traits.ranked or telling):
+        return ""
+    return sha256_of(repr(rows).encode("utf-8", "surrogatepass"))
+
+
+def _has_digits(score: float) -> bool:
+    """Whether a score lies far enough from 0 and 1 that two trainings differ in it."""
+    return 1e-3 < score < 1 - 1e-3
 
 
 def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> list[Check]:

@@ -7,6 +7,7 @@ each submission passes the checks of `verify-submission` before it is copied int
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -193,7 +194,7 @@ def _take(
     folder = target / source.name
     if not _NAME.fullmatch(source.name):
         return "refused", "its name is no folder's name"
-    exists = folder.exists() or folder.is_symlink()
+    exists = os.path.lexists(folder)
     ours, theirs = _whole(folder), _whole(source)
     if exists and theirs is not None and not _continues(ours, theirs):
         return (
@@ -240,7 +241,7 @@ def _put(source: Path, folder: Path) -> None:
     """A copy of a submission in its place, over an earlier one."""
     with temporary_folder(folder) as aside, writing(folder):
         shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
-        if folder.exists() or folder.is_symlink():
+        if os.path.lexists(folder):
             shutil.rmtree(folder)
 
 
