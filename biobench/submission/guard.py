@@ -8,14 +8,13 @@ it, ends the process and is a finding.
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+from biobench.core.processes import limit_process
 from biobench.data.locate import DataRoot
 from biobench.submission.checks import Check, RunState, Verification, error, is_refused
 from biobench.submission.layout import check_layout
@@ -81,26 +80,9 @@ def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
     return printed.splitlines()[-1][:200]
 
 
-def _limit(seconds: int, memory: int) -> None:
-    """Bound what this process may take from now on, and leave no dump of it."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    size = Path("/proc/self/statm")  # macOS has none
-    pages = 2**22
-    if size.is_file():
-        pages = int(size.read_text().split()[0])
-    most_bytes = pages * os.sysconf("SC_PAGE_SIZE") + memory
-    _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, hard_limit))
-    most_seconds = math.ceil(time.process_time()) + seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (most_seconds, most_seconds + 1))
-
-
 def _main() -> None:
     folder, data_dir, against, seconds, memory = sys.argv[1:]
-    if sys.platform != "win32":
-        _limit(int(seconds), int(memory))
+    limit_process(int(memory), int(seconds))
     results = Path(against) if against else None
     found = examine(Path(folder), data_dir or None, results)
     findings = [found.folder, found.model, found.checks, found.runs, found.reproduced]
