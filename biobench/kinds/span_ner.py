@@ -153,9 +153,10 @@ def touched(document: Document) -> Ints:
     unit_starts, unit_ends = ints(document.tokens).reshape(-1, 2).T
     starts = [span.start for span in document.spans]
     ends = [span.end for span in document.spans]
-    begin_units = np.searchsorted(unit_ends, starts, side="right")
-    end_units = np.searchsorted(unit_starts, ends, side="left") - 1
-    rows = np.stack([begin_units, end_units, np.arange(len(starts))], axis=1)
+    begin_units = unit_ends.searchsorted(starts, side="right")
+    end_units = unit_starts.searchsorted(ends, side="left") - 1
+    numbers = np.arange(len(starts))
+    rows = np.stack([begin_units, end_units, numbers], axis=1)
     return rows[begin_units <= end_units]
 
 
@@ -300,11 +301,11 @@ def bioul_targets(targets: Targets, counts: Sequence[int], types: int) -> Ints:
     with_units = [spans for spans, count in zip(targets, counts, strict=True) if count > 0]
     shape = (len(with_units), max(counts), types)
     tags = np.zeros(shape, dtype=np.int64)
-    for row, spans in enumerate(with_units):
+    for row, spans in zip(tags, with_units, strict=True):
         for begin, end, kind in outermost(spans).tolist():
-            tags[row, begin : end + 1, kind] = INSIDE
-            tags[row, end, kind] = LAST
-            tags[row, begin, kind] = BEGIN if begin < end else UNIT
+            row[begin : end + 1, kind] = INSIDE
+            row[end, kind] = LAST
+            row[begin, kind] = BEGIN if begin < end else UNIT
     return tags
 
 

@@ -178,11 +178,14 @@ def _path_score(scores: Scores, emissions: Tensor, mask: Tensor, tags: Tensor) -
     """(sequences, groups): the score of the path through these tags."""
     groups = torch.arange(tags.shape[2], device=tags.device)
     real = mask[:, :, None]
+    first_tags, last_tags = tags[:, 0], _at_last_word(tags, mask)
     emitted = emissions.gather(3, tags[..., None])[..., 0]
     moved = scores.moves[groups, tags[:, :-1], tags[:, 1:]]
-    begun = scores.first[groups, tags[:, 0]]
-    ended = scores.last[groups, _at_last_word(tags, mask)]
-    return (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1) + begun + ended
+    of_words = (emitted * real).sum(1)
+    of_moves = (moved * real[:, 1:]).sum(1)
+    of_begin = scores.first[groups, first_tags]
+    of_end = scores.last[groups, last_tags]
+    return of_words + of_moves + of_begin + of_end
 
 
 def _at_last_word(values: Tensor, mask: Tensor) -> Tensor:

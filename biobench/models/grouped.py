@@ -243,20 +243,26 @@ class _Attention(torch.autograd.Function):
                 real = group.real.to(block.dtype)
                 real = real[:, None].expand(-1, groups.heads, -1)
                 block = block * real.reshape(-1, group.length, 1)
-            change = torch.bmm(block, v.transpose(1, 2))
-            # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by
-            # that 0.
-            change = torch.ops.aten.threshold_backward(change, chances, 0).mul_(ctx.scale)
-            change = torch._softmax_backward_data(change, chances.abs(), -1, change.dtype)
-            change.mul_(ctx.scaling)
+            scores = _score_gradient(torch.bmm(block, v.transpose(1, 2)), chances, ctx.scale)
+            scores.mul_(ctx.scaling)
             weights = chances.relu().mul_(ctx.scale)
-            of_query = torch.bmm(change, k)
-            of_key = torch.bmm(change.transpose(1, 2), q)
+            of_query = torch.bmm(scores, k)
+            of_key = torch.bmm(scores.transpose(1, 2), q)
             of_value = torch.bmm(weights.transpose(1, 2), block)
             for whole, of_group in zip(changes, (of_query, of_key, of_value), strict=True):
                 groups.block(whole, group).copy_(of_group)
         dq, dk, dv = (x.index_select(0, groups.gather) for x in changes)
         return dq, dk, dv, None, None, None, None
+
+
+def _score_gradient(of_weights: Tensor, signed: Tensor, scale: float) -> Tensor:
+    """From the gradient of the weights after dropout to that of the scores before the softmax.
+
+    signed: the probabilities, with a minus before those that were dropped.
+    """
+    # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by that 0.
+    of_chances = torch.ops.aten.threshold_backward(of_weights, signed, 0).mul_(scale)
+    return torch._softmax_backward_data(of_chances, signed.abs(), -1, of_chances.dtype)
 
 
 def _compute(states: Tensor, length: int) -> torch.dtype:

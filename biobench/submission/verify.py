@@ -365,20 +365,26 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     """R09: runs of several checkpoints under one name. C codes: seeds that are there twice,
     missing, or replaced.
     """
-    if len({record.model.hash for record in records}) > 1:
+    checkpoints = {record.model.hash for record in records}
+    if len(checkpoints) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
-        folder = f"runs/{task}"
-        present, needed = {run.seed for run in runs}, _needed_seeds(task, runs[0])
-        missing, others = sorted(needed - present), sorted(present - needed)
-        if len(present) < len(runs):
-            yield error("C03", folder, "a seed is there twice")
-        if missing:
-            message = f"seeds {_listed(missing)} of the protocol are missing"
-            yield Check("C02", "warning", folder, message)
-        if missing and others:
-            message = f"seeds {_listed(others[:10])} replace them: they may have been chosen"
-            yield Check("C05", "person", folder, message)
+        for problem in _seed_problems(task, runs):
+            yield problem.at(f"runs/{task}")
+
+
+def _seed_problems(task: str, runs: Sequence[RunRecord]) -> Iterator[Problem]:
+    """C codes, of runs of one task under the same conditions."""
+    present, needed = {run.seed for run in runs}, _needed_seeds(task, runs[0])
+    missing, others = sorted(needed - present), sorted(present - needed)
+    if len(present) < len(runs):
+        yield Problem("C03", "a seed is there twice")
+    if missing:
+        message = f"seeds {_listed(missing)} of the protocol are missing"
+        yield Problem("C02", message, "warning")
+    if missing and others:
+        message = f"seeds {_listed(others[:10])} replace them: they may have been chosen"
+        yield Problem("C05", message, "person")
 
 
 def _listed(seeds: Sequence[int]) -> str:
