@@ -168,13 +168,13 @@ def _cut(documents: Documents, tokenizer: Tokenizer) -> Iterator[tuple[Ids, Ids,
     whole_texts = ["".join(parts) for parts in texts]
     rows = tokenised(whole_texts, tokenizer, offsets=True)
     for (text_before, needle_text, _), (ids, offsets) in zip(texts, rows, strict=True):
-        starts, ends = ints(offsets).reshape(-1, 2).T
-        # A token that reaches into the needle belongs to it; text keeps its order, so both are
-        # sorted.
         begin = len(text_before)
         end = begin + len(needle_text)
-        low = int(ends.searchsorted(begin, side="right"))
-        high = int(starts.searchsorted(end, side="left"))
+        # A token that reaches into the needle belongs to it; text keeps its order, so both are
+        # sorted.
+        token_begins, token_ends = ints(offsets).reshape(-1, 2).T
+        low = int(token_ends.searchsorted(begin, side="right"))
+        high = int(token_begins.searchsorted(end, side="left"))
         yield ids[:low], ids[low:high], ids[high:]
 
 

@@ -100,20 +100,25 @@ def _copied(run: StoredRun, original: StoredRun) -> Check | None:
     brief, theirs = run.brief, original.brief
     if (brief.task, brief.data) != (theirs.task, theirs.data):
         return None
-    named = f"seed {theirs.seed}"
-    if original.place:
-        named = f"{theirs.model[:80]}, {named}, in {original.place}"
     has_its_weights = brief.weights == theirs.weights
     if has_its_weights and brief.model != theirs.model:
-        message = f"has the weights, under another name, of {named}"
+        message = f"has the weights, under another name, of {_named(original)}"
         return Check("P02", "person", run.where, message)
     # the run itself may be sent again, in another precision or, where nothing is trained, under
     # another seed; others, also those of other weights by its name, are read where they may be the
     # same
     is_itself = has_its_weights and (brief.seed == theirs.seed or not traits_of(brief.type).trains)
     if not is_itself and _have_same_score(brief, theirs) and run.digest == original.digest != "":
-        return error("P02", run.where, f"has the predictions of {named}")
+        return error("P02", run.where, f"has the predictions of {_named(original)}")
     return None
+
+
+def _named(run: StoredRun) -> str:
+    """A run in a message: its seed, and where it is of another submission its model and place."""
+    seed = f"seed {run.brief.seed}"
+    if not run.place:
+        return seed
+    return f"{run.brief.model[:80]}, {seed}, in {run.place}"
 
 
 def _have_same_score(brief: Brief, other: Brief) -> bool:

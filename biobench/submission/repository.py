@@ -105,13 +105,18 @@ def push(address: str, folder: Path) -> SentSubmission:
     if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
     title, path = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
-    lines = [f"`biobench verify-submission`: {verification.summary()}"]
-    for check in verification.checks:
-        lines.append(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
-    text = "\n- ".join(lines)
+    text = _request_text(verification)
     if address.startswith(HUB):
         return _open_request(address, folder, path, title=title, text=text)
     return SentSubmission(_push_branch(address, folder, path, title), None, text)
+
+
+def _request_text(verification: Verification) -> str:
+    """What a request says of the check: its summary, then a line for each finding."""
+    lines = [f"`biobench verify-submission`: {verification.summary()}"]
+    for check in verification.checks:
+        lines.append(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
+    return "\n- ".join(lines)
 
 
 def _open_request(
