@@ -71,13 +71,14 @@ def check_record(record: RunRecord, model: str) -> Iterator[Problem]:
     if record.model.revision is not None:
         name = f"{name}@{record.model.revision}"
     engines = f"was made by engine {engine}, this is engine {ENGINE_VERSION}"
+    other_engine = Problem("R03", engines)
+    other_key = Problem("R05", "the key does not follow from what the record says")
+    other_model = Problem("R06", "is of another model than the manifest names")
     yield from found(
         {
-            Problem("R03", engines): engine != ENGINE_VERSION,
-            Problem("R05", "the key does not follow from what the record says"): (
-                record.key not in _keys(record)
-            ),
-            Problem("R06", "is of another model than the manifest names"): model != name,
+            other_engine: engine != ENGINE_VERSION,
+            other_key: record.key not in _keys(record),
+            other_model: model != name,
         }
     )
     reason = why_not_submitted(record)
@@ -115,17 +116,18 @@ def _spec_problems(record: RunRecord) -> Iterator[Problem]:
 def _impossible(record: RunRecord) -> Iterator[str]:
     """Names of fields whose value no run has."""
     training, model, slices, windows = record.training, record.model, record.slices, record.windows
-    has_sound_slices = all(_are_possible(part.scores) for part in slices.values())
-    has_sound_ceiling = all(0 <= score <= 1 for score in windows.ceiling.values())
+    scores_of_slices_possible = all(_are_possible(part.scores) for part in slices.values())
+    ceiling_possible = all(0 <= score <= 1 for score in windows.ceiling.values())
+    too_many_truncated = windows.truncated_documents > record.task.test_documents
     last_step = max([training.best_step, *(point.step for point in training.curve)])
     has_threshold = training.threshold is not None
     has_odd_revision = model.revision is not None and not REVISION.fullmatch(model.revision)
+    least_seconds, seconds = _counted_seconds(record), record.cost.seconds
     return found(
         {
             "scores": not _are_possible(record.scores),
-            "slices": not (has_sound_slices and slices.keys() <= set(SLICES)),
-            "windows": not has_sound_ceiling
-            or windows.truncated_documents > record.task.test_documents,
+            "slices": not (scores_of_slices_possible and slices.keys() <= set(SLICES)),
+            "windows": too_many_truncated or not ceiling_possible,
             "training.precision": training.precision not in ("bf16", "fp32"),
             "training.steps": last_step > training.steps,
             "training.threshold": has_threshold != traits_of(record.task.type).thresholds,
@@ -133,8 +135,7 @@ def _impossible(record: RunRecord) -> Iterator[str]:
             "model.revision": has_odd_revision,
             "provenance.device": not DEVICE.fullmatch(record.provenance.device),
             "cost.peak_memory_bytes": record.cost.peak_memory_bytes < 2 * model.parameters,
-            "cost.seconds": not record.cost.seconds
-            or _counted_seconds(record) > 1.1 * record.cost.seconds + 1e-3,
+            "cost.seconds": not seconds or least_seconds > 1.1 * seconds + 1e-3,
         }
     )
 
