@@ -45,7 +45,8 @@ def deciding(windows: Sequence[Encoded], begins: Ints, ends: Ints) -> Ints:
     """
     margins = np.stack([_margins(window, begins, ends) for window in windows])
     best = margins.argmax(axis=0)
-    return np.where(margins.max(axis=0) >= 0, best, -1)
+    is_shown = margins.max(axis=0) >= 0
+    return np.where(is_shown, best, -1)
 
 
 def merge_words(windows: Sequence[Encoded], rows: Sequence[Floats]) -> tuple[Encoded, Floats]:

@@ -115,11 +115,11 @@ class ProbeHead(nn.Module):
 
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""
-        chunks = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
         sums: list[Tensor] = []
-        for chunk, is_real in chunks:
+        for chunk, is_real in zip(states.split(256), real.split(256), strict=True):
             vectors = chunk[is_real].double()
-            sums.append(torch.stack([vectors.sum(0), vectors.square().sum(0)]))
+            squares = vectors.square()
+            sums.append(torch.stack([vectors.sum(0), squares.sum(0)]))
         mean, square = torch.stack(sums).sum(0) / real.sum()
         variance = square - mean.square()
         self.mean.copy_(mean)

@@ -161,8 +161,8 @@ class SpanHead(nn.Module):
         size = self.options.biaffine_width
         begin = self.begin(states).view(-1, self.types, size)
         end = self.end(states).view(-1, self.types, size)
-        products = _band(begin, end, longest)
-        scores: Tensor = products * float(size) ** -0.5 + self.bias
+        scale = float(size) ** -0.5
+        scores: Tensor = _band(begin, end, longest) * scale + self.bias
         return scores
 
 
