@@ -115,8 +115,9 @@ class ProbeHead(nn.Module):
 
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""
+        chunks = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
         sums: list[Tensor] = []
-        for chunk, is_real in zip(states.split(256), real.split(256), strict=True):
+        for chunk, is_real in chunks:
             vectors = chunk[is_real].double()
             squares = vectors.square()
             sums.append(torch.stack([vectors.sum(0), squares.sum(0)]))
