@@ -198,11 +198,15 @@ def _difference(found: Pair, exact: Pair, rounded: Pair) -> str | None:
     """What of these values is too far from the exact ones, and how far; None where nothing is."""
     names = ("states", "gradients")
     for name, values, by_rounding, wanted in zip(names, found, rounded, exact, strict=True):
-        error = (values - wanted).square().mean().sqrt()
-        allowed = 2 * (by_rounding - wanted).square().mean().sqrt() + 1e-3 * wanted.std()
+        error = _root_mean_square(values - wanted)
+        allowed = 2 * _root_mean_square(by_rounding - wanted) + 1e-3 * wanted.std()
         if not error <= allowed:
             return f"{name} that differ by {float(error):.2g}"
     return None
+
+
+def _root_mean_square(values: Tensor) -> Tensor:
+    return values.square().mean().sqrt()
 
 
 def fastest_first(kernels: Kernels, compute: Callable[[Kernels], Pair]) -> Kernels:

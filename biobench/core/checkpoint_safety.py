@@ -92,11 +92,9 @@ def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
         if is_there and downloaded:
             is_there = (path.parent / shard).is_file()
         if not is_there:
-            raise ModelError(
-                f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder",
-                hint=hint,
-                file=path,
-            )
+            named = repr(str(shard)[:80])
+            message = f"the index names {named}, which is no *{suffix} file of its folder"
+            raise ModelError(message, hint=hint, file=path)
 
 
 def check_links(folder: Path, pattern: str = "*") -> None:
@@ -142,6 +140,13 @@ def read_mapping(path: Path, called: str) -> dict[str, Any]:
     return fields
 
 
+def _mapping_if_there(path: Path, called: str) -> dict[str, Any]:
+    """As `read_mapping`; empty where there is no such file."""
+    if not path.is_file():
+        return {}
+    return read_mapping(path, called)
+
+
 def _names_weights(name: object, suffix: str) -> bool:
     """Whether this is a plain file name of weights that a model's identity covers."""
     if not isinstance(name, str) or Path(name).name != name:
@@ -157,7 +162,8 @@ def _check_config(path: Path) -> None:
     if classes is not None and not _are_names(classes):
         raise ModelError("architectures is not a list of names", hint=hint, file=path)
     weights = fields.get("transformers_weights")
-    if weights is not None and not any(_names_weights(weights, suffix) for suffix in _PLAIN):
+    are_plain = [_names_weights(weights, suffix) for suffix in _PLAIN]
+    if weights is not None and not any(are_plain):
         raise ModelError(
             f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder",
             hint="leave it out, and call the file model.safetensors",
@@ -199,9 +205,7 @@ def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _check_added(path: Path) -> None:
     """Refuse a file that names more tokens than any tokenizer adds."""
-    if not path.is_file():
-        return
-    fields = read_mapping(path, "list of tokens")
+    fields = _mapping_if_there(path, "list of tokens")
     groups = [value for value in fields.values() if isinstance(value, list | dict)]
     added = max(map(len, [fields, *groups]))
     if added > MOST_ADDED:
@@ -211,9 +215,7 @@ def _check_added(path: Path) -> None:
 
 def _check_tokenizer_config(path: Path) -> None:
     """No file but those that the identity covers, and a limit that is a number."""
-    if not path.is_file():
-        return
-    fields = read_mapping(path, "tokenizer's config")
+    fields = _mapping_if_there(path, "tokenizer's config")
     hint = "save the tokenizer again with save_pretrained"
     for name, harmless in _HARMLESS.items():
         if fields.get(name) not in (None, harmless):

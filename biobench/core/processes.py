@@ -8,8 +8,11 @@ again is another name. Of processes elsewhere nothing can be said from here.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
+import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -74,3 +77,32 @@ def system_text(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def limit_process(memory: int, seconds: int) -> None:
+    """Bound what this process may take from now on, and let it leave no dump; limits that it is
+    under already stay. Windows has none of them, macOS none of memory.
+
+    memory: bytes of address space beyond what it has; seconds: of processor time.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower_limit(resource.RLIMIT_CPU, math.ceil(time.process_time()) + seconds)
+    pages, _, _ = system_text(Path("/proc/self/statm")).partition(" ")
+    if pages:
+        size = int(pages) * os.sysconf("SC_PAGE_SIZE")
+        _lower_limit(resource.RLIMIT_AS, size + memory)
+
+
+def _lower_limit(kind: int, limit: int) -> None:
+    """One of the system's limits, by a signal or an error at first and for good one unit above."""
+    import resource
+
+    soft, hard = (
+        math.inf if bound == resource.RLIM_INFINITY else bound for bound in resource.getrlimit(kind)
+    )
+    lowered = min(limit, soft, hard)
+    resource.setrlimit(kind, (int(lowered), int(min(lowered + 1, hard))))

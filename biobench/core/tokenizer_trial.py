@@ -6,15 +6,14 @@ the process where memory does not suffice; so memory, time and the number of tok
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
-import time
 from functools import lru_cache
 from pathlib import Path
 
 from biobench.core.checkpoint_safety import MOST_ADDED
+from biobench.core.processes import limit_process
 from biobench.errors import ModelError
 
 _HOME = Path(__file__).resolve().parents[2]
@@ -80,23 +79,6 @@ def _problem(file: Path, changed: int, size: int) -> str | None:
     return f"a few sentences take more than {SECONDS} s or {memory / 2**30:.1f} GiB, or break it"
 
 
-def _limit(memory: int) -> None:
-    """Limit this process's memory (bytes beyond what it has) and processor time."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    size = Path("/proc/self/statm")  # macOS has none, and does not limit address space
-    if size.is_file():
-        allowed = int(size.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + memory
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        bounds = [bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY]
-        resource.setrlimit(resource.RLIMIT_AS, (min([allowed, *bounds]), hard))
-    seconds = math.ceil(time.process_time()) + SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-
-
 def _trial(file: Path) -> str | None:
     """What is wrong with the tokens of the probe texts; None where nothing is."""
     from tokenizers import Tokenizer
@@ -123,5 +105,5 @@ def _trial(file: Path) -> str | None:
 
 
 if __name__ == "__main__":
-    _limit(int(sys.argv[2]))
+    limit_process(int(sys.argv[2]), SECONDS)
     print(_trial(Path(sys.argv[1])) or "")

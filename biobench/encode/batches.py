@@ -7,6 +7,7 @@ never the maths.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -32,13 +33,14 @@ def epoch_order(
     of 50 batches, and the batches are shuffled again.
     """
     rng = np.random.default_rng([seed, epoch])
-    permutation = rng.permutation(len(lengths))
+    permutation = rng.permutation(len(lengths)).tolist()
     if order == "random":
-        yield from _runs(permutation.tolist(), batch_size)
+        yield from _runs(permutation, batch_size)
         return
     batches: list[list[int]] = []
-    for bucket in _runs(permutation.tolist(), batch_size * _BUCKET):
-        batches += _runs(sorted(bucket, key=lambda i: lengths[i]), batch_size)
+    for bucket in _runs(permutation, batch_size * _BUCKET):
+        by_length = sorted(bucket, key=lengths.__getitem__)
+        batches += _runs(by_length, batch_size)
     for number in rng.permutation(len(batches)):
         yield batches[number]
 
@@ -60,11 +62,12 @@ def cut_packed(indices: Sequence[int], lengths: Sequence[int], budget: int) -> l
     batches: list[list[int]] = []
     used = budget + 1
     for index in indices:
-        if used + lengths[index] > budget:
+        length = lengths[index]
+        if used + length > budget:
             batches.append([])
             used = 0
         batches[-1].append(index)
-        used += lengths[index]
+        used += length
     return batches
 
 
@@ -74,37 +77,44 @@ def cut_padded(indices: Sequence[int], lengths: Sequence[int], budget: int) -> l
     Exact by dynamic programming over the documents sorted by length; a part's padded size (longest
     x count) stays within `budget` unless it is a single document.
     """
-    ordered = sorted(indices, key=lambda i: lengths[i])
-    n = len(ordered)
-    cost = [0.0] + [float("inf")] * n
-    back = [0] * (n + 1)
-    for end in range(1, n + 1):
-        longest = lengths[ordered[end - 1]]
+    ordered = sorted(map(int, indices), key=lengths.__getitem__)
+    # of the first documents, as many as the place says: the least cost, and where their last
+    # batch begins
+    costs, begins = [0.0], [0]
+    for end, last in enumerate(ordered, 1):
+        longest = lengths[last]
+        best_cost, best_begin = math.inf, 0
         for begin in range(end - 1, -1, -1):
             size = longest * (end - begin)
             if size > budget and end - begin > 1:
                 break
-            total = cost[begin] + size + _CALL_COST
-            if total < cost[end]:
-                cost[end], back[end] = total, begin
+            cost = costs[begin] + size + _CALL_COST
+            if cost < best_cost:
+                best_cost, best_begin = cost, begin
+        costs.append(best_cost)
+        begins.append(best_begin)
     batches: list[list[int]] = []
-    end = n
+    end = len(ordered)
     while end > 0:
-        batches.append([int(i) for i in ordered[back[end] : end]])
-        end = back[end]
+        begin = begins[end]
+        batches.append(ordered[begin:end])
+        end = begin
     return batches[::-1]
 
 
 def inference_order(lengths: Sequence[int], budget: int, *, padded: bool) -> list[list[int]]:
     """All documents, longest first, in parts within `budget` tokens (padded tokens where
     `padded`)."""
-    ordered = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    ordered = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     if not padded:
         return cut_packed(ordered, lengths, budget)
     batches: list[list[int]] = []
+    room = 0
     for index in ordered:
-        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= budget:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
+        if room == 0:
+            # the longest of its batch; where it alone is beyond the budget, it stands alone
+            room = max(1, budget // max(1, lengths[index]))
+            batches.append([])
+        batches[-1].append(index)
+        room -= 1
     return batches

@@ -32,7 +32,8 @@ def shown_labels(
     windows = encode_documents(list(marked.values()), tokenizer, window, words=True)
     for (index, document), encoded in zip(marked.items(), windows, strict=True):
         end_of = dict(document.evidence)
-        horizon = max((document.tokens[word][1] for word in encoded.words), default=0)
+        ends = [document.tokens[word][1] for word in encoded.words]
+        horizon = max(ends, default=0)
         labels[index] = tuple(label for label in document.labels if end_of[label] <= horizon)
     return labels
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from biobench.core.arrays import Floats, Ints, no_ints
+from biobench.core.arrays import Floats, Ints, ints, no_ints
 from biobench.encode.tokens import Encoded
 
 PlacedSpans = NDArray[np.float64]
@@ -30,12 +30,13 @@ def _margins(window: Encoded, begins: Ints, ends: Ints) -> Ints:
     if len(window.words) == 0:
         return np.full(len(begins), -1)
     margins = np.full(len(begins), _FAR)
-    low, high = int(window.words[0]), int(window.words[-1])
+    left, right = begins - window.words[0], window.words[-1] - ends
     if window.cut_left:
-        margins = np.minimum(margins, begins - low)
+        margins = np.minimum(margins, left)
     if window.cut_right:
-        margins = np.minimum(margins, high - ends)
-    return np.where((begins >= low) & (ends <= high), margins, -1)
+        margins = np.minimum(margins, right)
+    is_whole = (left >= 0) & (right >= 0)
+    return np.where(is_whole, margins, -1)
 
 
 def deciding(windows: Sequence[Encoded], begins: Ints, ends: Ints) -> Ints:
@@ -44,7 +45,8 @@ def deciding(windows: Sequence[Encoded], begins: Ints, ends: Ints) -> Ints:
     """
     margins = np.stack([_margins(window, begins, ends) for window in windows])
     best = margins.argmax(axis=0)
-    return np.where(margins.max(axis=0) >= 0, best, -1)
+    is_shown = margins.max(axis=0) >= 0
+    return np.where(is_shown, best, -1)
 
 
 def merge_words(windows: Sequence[Encoded], rows: Sequence[Floats]) -> tuple[Encoded, Floats]:
@@ -54,13 +56,14 @@ def merge_words(windows: Sequence[Encoded], rows: Sequence[Floats]) -> tuple[Enc
     """
     if len(windows) == 1:
         return windows[0], rows[0]
-    words = np.unique(np.concatenate([w.words for w in windows]))
+    words = np.unique(np.concatenate([window.words for window in windows]))
     chosen = deciding(windows, words, words)
-    merged = np.zeros((len(words), rows[0].shape[1]), dtype=np.float32)
+    outputs = rows[0].shape[1]
+    merged = np.zeros((len(words), outputs), dtype=np.float32)
     for index, (window, values) in enumerate(zip(windows, rows, strict=True)):
-        at = np.searchsorted(words, window.words)
-        decided = chosen[at] == index
-        merged[at[decided]] = values[decided]
+        positions = np.searchsorted(words, window.words)
+        decided = chosen[positions] == index
+        merged[positions[decided]] = values[decided]
     return Encoded(no_ints(), first=words, words=words, truncated=True), merged
 
 
@@ -70,8 +73,9 @@ def merge_spans(windows: Sequence[Encoded], window_spans: Sequence[PlacedSpans])
         return window_spans[0]
     decided = []
     for index, spans in enumerate(window_spans):
-        begins, ends = spans[:, :2].T.astype(np.int64)
-        decided.append(spans[deciding(windows, begins, ends) == index])
+        begins, ends = ints(spans[:, :2].T)
+        chosen = deciding(windows, begins, ends)
+        decided.append(spans[chosen == index])
     return np.concatenate(decided)
 
 

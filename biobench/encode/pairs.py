@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from biobench.core.arrays import ints, no_ints
+from biobench.core.arrays import ints
 from biobench.encode.tokens import Encoded, Ids, find_ids, ids_of
 from biobench.errors import ModelError
 from biobench.schema.document import Document
@@ -36,13 +36,14 @@ class PairForm(NamedTuple):
 
     def encoded(self, query: Ids, text: Ids, *, truncated: bool) -> Encoded:
         """The whole sequence, in which no words are looked for."""
-        ids = [*self.prefix, *query, *self.between, *text, *self.suffix]
-        types = no_ints()
+        ids = self.prefix + query + self.between + text + self.suffix
+        types: Ids = []
         if self.types is not None:
             prefix, query_type, between, text_type, suffix = self.types
-            of_query, of_text = [query_type] * len(query), [text_type] * len(text)
-            types = ints([*prefix, *of_query, *between, *of_text, *suffix])
-        return Encoded(ints(ids), truncated=truncated, types=types)
+            of_query = [query_type] * len(query)
+            of_text = [text_type] * len(text)
+            types = prefix + of_query + between + of_text + suffix
+        return Encoded(ints(ids), truncated=truncated, types=ints(types))
 
 
 def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:

@@ -329,16 +329,17 @@ class Kind(Traits):
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """Scores besides the F1 averages: those of `metrics` that are means of shares."""
-        scores: dict[str, float] = {}
-        for metric in self.metrics:
-            if metric.share:
-                shares: list[float] = []
-                for document in run.gold:
-                    prediction = run.predictions.get(document.id)
-                    reached, reachable = self.share(metric.name, document, prediction) or (0, 1)
-                    shares.append(reached / reachable)
-                scores[metric.name] = math.fsum(shares) / len(shares)
-        return scores
+        names = [metric.name for metric in self.metrics if metric.share]
+        return {name: self._mean_share(name, run) for name in names}
+
+    def _mean_share(self, metric: str, run: Answered) -> float:
+        """The mean of the documents' shares of a score."""
+        shares: list[float] = []
+        for document in run.gold:
+            prediction = run.predictions.get(document.id)
+            reached, reachable = self.share(metric, document, prediction) or (0, 1)
+            shares.append(reached / reachable)
+        return math.fsum(shares) / len(shares)
 
 
 class SpanKind(Kind):
@@ -358,8 +359,9 @@ class SpanKind(Kind):
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
         """Mentions that the windows hide or the head cannot express are lost."""
         best, missed = [], 0
-        for truth, document, windows in zip(test.documents, test.units, test.windows, strict=True):
-            oracle = self.oracle(task, document, [test.encoded[window] for window in windows])
+        for truth, document, places in zip(test.documents, test.units, test.windows, strict=True):
+            windows = [test.encoded[place] for place in places]
+            oracle = self.oracle(task, document, windows)
             best.append(oracle)
             missed += len(set(truth.spans) - set(oracle.spans))
         return missed, best

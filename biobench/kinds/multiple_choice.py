@@ -48,14 +48,14 @@ class MultipleChoice(LabelKind):
         there.
         """
         assert isinstance(spec.labels, list), "labels by rule do not fit this kind"
-        labels = len(spec.labels)
+        labels, options = len(spec.labels), len(document.pieces)
         if labels > MOST_OPTIONS:
             message = f"{labels} options a question are more than {MOST_OPTIONS}"
             return message, "make it a task of pairs", None
         if not document.query.strip():
             return "question {} has no text", "fill it in, or remove the question", document.id
-        if len(document.pieces) != labels:
-            message = f"{len(document.pieces)} options where the task has {labels} labels"
+        if options != labels:
+            message = f"{options} options where the task has {labels} labels"
             hint = "`labels` names the options; a shorter question leaves its last ones empty"
             return message, hint, None
         if not document.labels:
@@ -93,7 +93,8 @@ class MultipleChoice(LabelKind):
         from biobench.core.machine import to_device
 
         wanted = to_device(np.stack(targets), logits.device)
-        return binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / logits.shape[1]
+        total = binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
+        return total / logits.shape[1]
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The outputs themselves: what they become depends on the spec."""
@@ -120,7 +121,8 @@ class MultipleChoice(LabelKind):
         if metric == "exact_match":
             return int(right == predicted), 1
         if metric == "hamming":
-            return _PARTS * len(right & predicted) // len(right | predicted), _PARTS
+            both, either = len(right & predicted), len(right | predicted)
+            return _PARTS * both // either, _PARTS
         return None
 
 
@@ -129,9 +131,12 @@ def _one_by_one(
 ) -> tuple[tuple[str, ...], list[float]]:
     """The options above one half, or else the likeliest one; and the chance of each."""
     is_present = [label in present for label in labels]
-    chances = np.where(is_present, 1 / (1 + np.exp(-logits)), 0.0)
-    places = np.flatnonzero(chances > 0.5).tolist() or [int(chances.argmax())]
-    return tuple(labels[place] for place in places), chances.tolist()
+    sigmoid = 1 / (1 + np.exp(-logits))
+    chances = np.where(is_present, sigmoid, 0.0)
+    is_chosen = chances > 0.5
+    if not is_chosen.any():
+        is_chosen[chances.argmax()] = True
+    return tuple(compress(labels, is_chosen)), chances.tolist()
 
 
 def _likeliest_set(

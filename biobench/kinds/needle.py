@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from biobench.core.arrays import ints
 from biobench.encode.pairs import pair_form
 from biobench.encode.tokens import Encoded, Ids, ids_of, tokenised
 from biobench.errors import ModelError, TrainingError
@@ -42,13 +41,14 @@ class Needle(SingleLabel):
         and no score.
         """
         fitting, encoded = encode_needles(documents, tokenizer, window)
+        owners = list(range(len(fitting)))
         if documents and not fitting:
             raise TrainingError(
                 f"no document of {documents[0].split} fits a window of {window} tokens",
                 hint="the model reads none of their lengths; add shorter ones to reader.lengths, "
                 "or raise --limit if given",
             )
-        return fitting, fitting, encoded, list(range(len(fitting)))
+        return fitting, fitting, encoded, owners
 
     def drawn(self, part: bool) -> dict[str, str] | None:
         """Parts are drawn in pairs; they were once drawn example by example, and such runs are
@@ -69,11 +69,14 @@ def accuracies(gold: Documents, predictions: Mapping[str, Prediction]) -> dict[s
     for document in gold:
         cell = cell_of(document.id)
         if cell is not None:
-            for key in keys_of(cell)[1:]:
-                answers[key].append(is_right(document, predictions))
+            right = is_right(document, predictions)
+            _, *slices = keys_of(cell)
+            for key in slices:
+                answers[key].append(right)
     shares: dict[str, float] = {}
     for key in sorted(answers, key=_place_of):
-        shares[name_of(key)] = sum(answers[key]) / len(answers[key])
+        of_slice = answers[key]
+        shares[name_of(key)] = sum(of_slice) / len(of_slice)
     return shares
 
 
@@ -95,8 +98,9 @@ def encode_needles(
     form = pair_form(tokenizer)
     fitting: list[Document] = []
     encoded: list[Encoded] = []
-    candidates = [document for document in documents if _least_tokens(document) <= window]
-    for document, pieces in zip(candidates, _pieces(candidates, tokenizer), strict=True):
+    candidates = within_window(documents, window)
+    pieces_of_each = _pieces(candidates, tokenizer)
+    for document, pieces in zip(candidates, pieces_of_each, strict=True):
         query = ids_of(tokenizer, document.query)
         taken = form.added + len(query)
         body = _fitted(document, pieces, taken)
@@ -106,20 +110,22 @@ def encode_needles(
     return fitting, encoded
 
 
+def within_window(documents: Documents, window: int) -> list[Document]:
+    """All documents but needle examples of whole tokens that are longer than the window."""
+    within = []
+    for document in documents:
+        plan = _plan_of_tokens(document)
+        if plan is None or plan.length <= window:
+            within.append(document)
+    return within
+
+
 def _plan_of_tokens(document: Document) -> NeedlePlan | None:
     """The plan of a document that is fitted to a number of tokens; None where its words are."""
     plan = document.plan
     if plan is None or plan.fit == "words":
         return None
     return plan
-
-
-def _least_tokens(document: Document) -> int:
-    """What is known of a document's tokens before it is tokenised."""
-    plan = _plan_of_tokens(document)
-    if plan is None:
-        return 0
-    return plan.length
 
 
 def _fitted(document: Document, pieces: tuple[Ids, Ids, Ids], taken: int) -> Ids:
@@ -134,9 +140,9 @@ def _fitted(document: Document, pieces: tuple[Ids, Ids, Ids], taken: int) -> Ids
     before = round(plan.place * room)
     after = room - before
     if room < 0 or before > len(head) or after > len(tail):
+        present = f"{len(head)} + {len(needle)} + {len(tail)}"
         raise ModelError(
-            f"document {{}} cannot be fitted to {plan.length} tokens ({len(head)} + "
-            f"{len(needle)} + {len(tail)} are there)",
+            f"document {{}} cannot be fitted to {plan.length} tokens ({present} are there)",
             value=document.id,
             hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
         )
@@ -149,8 +155,8 @@ def _pieces(documents: Documents, tokenizer: Any) -> Iterator[tuple[Ids, Ids, Id
     """
     if not tokenizer.is_fast:
         for document in documents:
-            head, needle, tail = _texts(document)
-            yield _ids(head, tokenizer), _ids(needle, tokenizer), _ids(tail, tokenizer)
+            head, needle, tail = (_ids(text, tokenizer) for text in _texts(document))
+            yield head, needle, tail
         return
     for begin in range(0, len(documents), _CHUNK):
         yield from _cut(documents[begin : begin + _CHUNK], tokenizer)
@@ -159,15 +165,16 @@ def _pieces(documents: Documents, tokenizer: Any) -> Iterator[tuple[Ids, Ids, Id
 def _cut(documents: Documents, tokenizer: Tokenizer) -> Iterator[tuple[Ids, Ids, Ids]]:
     """The pieces of documents that are written out and tokenised together."""
     texts = [_texts(document) for document in documents]
-    rows = tokenised(["".join(parts) for parts in texts], tokenizer, offsets=True)
+    whole_texts = ["".join(parts) for parts in texts]
+    rows = tokenised(whole_texts, tokenizer, offsets=True)
     for (text_before, needle_text, _), (ids, offsets) in zip(texts, rows, strict=True):
-        starts, ends = np.asarray(offsets).reshape(-1, 2).T
-        # A token that reaches into the needle belongs to it; text keeps its order, so both are
-        # sorted.
         begin = len(text_before)
         end = begin + len(needle_text)
-        low = int(np.searchsorted(ends, begin, side="right"))
-        high = int(np.searchsorted(starts, end, side="left"))
+        # A token that reaches into the needle belongs to it; text keeps its order, so both are
+        # sorted.
+        token_begins, token_ends = ints(offsets).reshape(-1, 2).T
+        low = int(token_ends.searchsorted(begin, side="right"))
+        high = int(token_begins.searchsorted(end, side="left"))
         yield ids[:low], ids[low:high], ids[high:]
 
 
@@ -184,7 +191,7 @@ def _texts(document: Document) -> tuple[str, str, str]:
         return "", document.text, ""
     if plan.fit == "words":
         return document.text.partition(plan.needle)
-    head = "".join(f"{word} " for word in plan.before)
+    head = "".join(f"{sentence} " for sentence in plan.before)
     tail = " ".join(plan.after)
     if tail and plan.needle:
         tail = f" {tail}"

@@ -82,8 +82,9 @@ class SpanNer(SpanKind):
     ) -> Prediction:
         """The spans that their deciding windows show."""
         spans = merge_spans(seen, answers)
-        filtered = _options(task.spec).same_type_overlaps == "filter"
-        return predict_spans(document, spans, task.outputs, filtered=filtered)
+        if _options(task.spec).same_type_overlaps == "filter":
+            spans = same_type_filter(spans)
+        return predict_spans(document, spans, task.outputs)
 
     def oracle(self, task: Task, document: Document, encoded: Windows) -> Prediction:
         """Gold that the windows show whole and the head can express (ends at unit ends, not too
@@ -124,7 +125,8 @@ def with_subtokens(documents: Documents, tokenizer: Tokenizer) -> list[Document]
     pieced: list[Document] = []
     rows = tokenised(texts, tokenizer, offsets=True)
     for document, (_, offsets) in zip(documents, rows, strict=True):
-        pieced.append(replace(document, tokens=_stripped(document.text, offsets), tags=()))
+        units = _stripped(document.text, offsets)
+        pieced.append(replace(document, tokens=units, tags=()))
     return pieced
 
 
@@ -151,9 +153,10 @@ def touched(document: Document) -> Ints:
     unit_starts, unit_ends = ints(document.tokens).reshape(-1, 2).T
     starts = [span.start for span in document.spans]
     ends = [span.end for span in document.spans]
-    begin_units = np.searchsorted(unit_ends, starts, side="right")
-    end_units = np.searchsorted(unit_starts, ends, side="left") - 1
-    rows = np.stack([begin_units, end_units, np.arange(len(starts))], axis=1)
+    begin_units = unit_ends.searchsorted(starts, side="right")
+    end_units = unit_starts.searchsorted(ends, side="left") - 1
+    numbers = np.arange(len(starts))
+    rows = np.stack([begin_units, end_units, numbers], axis=1)
     return rows[begin_units <= end_units]
 
 
@@ -173,7 +176,8 @@ def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) ->
     types = ints([index[span.label] for span in document.spans])
     rows = touched(document)
     rows[:, 2] = types[rows[:, 2]]
-    return np.unique(visible(encoded, rows), axis=0)
+    shown = visible(encoded, rows)
+    return np.unique(shown, axis=0)
 
 
 def outermost(spans: Ints) -> Ints:
@@ -217,24 +221,17 @@ def _apart(spans: Array, ordered: Ints) -> list[int]:
     return taken
 
 
-def predict_spans(
-    document: Document, answers: PlacedSpans, outputs: Sequence[str], *, filtered: bool
-) -> Prediction:
+def predict_spans(document: Document, answers: PlacedSpans, outputs: Sequence[str]) -> Prediction:
     """Prediction from spans over the document's units."""
-    if filtered:
-        answers = same_type_filter(answers)
     scores: dict[Span, float] = {}
-    for (begin, end, kind), score in zip(ints(answers[:, :3]), answers[:, 3], strict=True):
-        start, _ = document.tokens[begin]
-        _, stop = document.tokens[end]
-        span = Span(start, stop, outputs[kind])
-        scores[span] = max(scores.get(span, 0.0), float(score))
+    for begin, end, kind, score in answers.tolist():
+        start, _ = document.tokens[int(begin)]
+        _, stop = document.tokens[int(end)]
+        span = Span(start, stop, outputs[int(kind)])
+        scores[span] = max(scores.get(span, 0.0), score)
     spans = sorted(scores)
-    return Prediction(
-        document=document.id,
-        spans=tuple(spans),
-        span_scores=tuple(round(scores[span], 6) for span in spans),
-    )
+    rounded = [round(scores[span], 6) for span in spans]
+    return Prediction(document.id, spans=tuple(spans), span_scores=tuple(rounded))
 
 
 def gold_answers(
@@ -246,15 +243,21 @@ def gold_answers(
     are outermost.
     """
     rows = span_targets(document, encoded, index)
-    is_short = rows[:, 1] - rows[:, 0] < longest
-    short, long = rows[is_short], rows[~is_short]
-    said = [short]
+    expressible = rows[_lengths(rows) <= longest]
     if tagger:
         flat = outermost(rows)
-        said.append(long[(long[:, None] == flat).all(axis=2).any(axis=1)])
-    begin, end, kind = np.unique(np.concatenate(said), axis=0).T
+        long_flat = flat[_lengths(flat) > longest]
+        expressible = np.concatenate([expressible, long_flat])
+    begin, end, kind = np.unique(expressible, axis=0).T
     words = encoded.words
-    return np.stack([words[begin], words[end], kind, np.ones(len(kind))], axis=1)
+    certain = np.ones(len(kind))
+    return np.stack([words[begin], words[end], kind, certain], axis=1)
+
+
+def _lengths(spans: Ints) -> Ints:
+    """(spans,) units of spans (first, last, ...)."""
+    lengths: Ints = spans[:, 1] - spans[:, 0] + 1
+    return lengths
 
 
 def span_loss(scores: SpanScores, targets: Targets) -> Tensor:
@@ -268,20 +271,25 @@ def span_loss(scores: SpanScores, targets: Targets) -> Tensor:
 
     from biobench.core.machine import to_device
 
+    logits = scores.logits
     begin_of_sequence = np.cumsum([0, *scores.counts[:-1]])
-    shift = np.repeat(begin_of_sequence, [len(spans) for spans in targets])
+    numbers_of_spans = [len(spans) for spans in targets]
+    shift = np.repeat(begin_of_sequence, numbers_of_spans)
     begin, end, kind = np.concatenate(targets).T
     cells = np.stack([begin + shift, end - begin, kind])
-    in_band = cells[:, cells[1] < scores.logits.shape[1]]
-    wanted = torch.zeros_like(scores.logits)
-    wanted.index_put_(tuple(to_device(in_band, wanted.device)), wanted.new_ones(()))
-    losses = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
+    in_band = cells[:, cells[1] < logits.shape[1]]
+    positions = to_device(in_band, logits.device)
+    wanted = torch.zeros_like(logits)
+    wanted.index_put_(tuple(positions), wanted.new_ones(()))
+    losses = binary_cross_entropy_with_logits(logits, wanted, reduction="none")
     total = (losses * scores.inside[..., None]).sum()
     if scores.tagger is None:
         return total
     crf, emissions, mask, sums = scores.tagger
-    tags = to_device(bioul_targets(targets, scores.counts, emissions.shape[2]), wanted.device)
-    return total - crf.log_likelihood(emissions, mask, tags, sums).sum()
+    types = emissions.shape[2]
+    tags = to_device(bioul_targets(targets, scores.counts, types), logits.device)
+    likelihood = crf.log_likelihood(emissions, mask, tags, sums)
+    return total - likelihood.sum()
 
 
 def bioul_targets(targets: Targets, counts: Sequence[int], types: int) -> Ints:
@@ -291,12 +299,13 @@ def bioul_targets(targets: Targets, counts: Sequence[int], types: int) -> Ints:
     from biobench.models.crf import BEGIN, INSIDE, LAST, UNIT
 
     with_units = [spans for spans, count in zip(targets, counts, strict=True) if count > 0]
-    tags = np.zeros((len(with_units), max(counts), types), dtype=np.int64)
-    for row, spans in enumerate(with_units):
+    shape = (len(with_units), max(counts), types)
+    tags = np.zeros(shape, dtype=np.int64)
+    for row, spans in zip(tags, with_units, strict=True):
         for begin, end, kind in outermost(spans).tolist():
-            tags[row, begin : end + 1, kind] = INSIDE
-            tags[row, end, kind] = LAST
-            tags[row, begin, kind] = BEGIN if begin < end else UNIT
+            row[begin : end + 1, kind] = INSIDE
+            row[end, kind] = LAST
+            row[begin, kind] = BEGIN if begin < end else UNIT
     return tags
 
 
@@ -308,12 +317,14 @@ def span_answers(scores: SpanScores, encoded: Windows) -> list[PlacedSpans]:
     Outermost spans longer than the scorer's band are taken from the tagger's best path.
     """
     spans = np.concatenate([_in_band(scores), *_beyond_band(scores)])
-    begin_of_span = spans[:, 0].copy()
+    begins = spans[:, 0].copy()
     units = np.concatenate([window.words for window in encoded])
     spans[:, :2] = units[ints(spans[:, :2])]
     answers: list[PlacedSpans] = []
-    for begin, end in pairwise(np.cumsum([0, *scores.counts])):
-        answers.append(spans[(begin <= begin_of_span) & (begin_of_span < end)])
+    borders = np.cumsum([0, *scores.counts])
+    for begin, end in pairwise(borders):
+        of_window = (begin <= begins) & (begins < end)
+        answers.append(spans[of_window])
     return answers
 
 
@@ -321,10 +332,12 @@ def _in_band(scores: SpanScores) -> PlacedSpans:
     """The scorer's spans, in units of all windows end to end."""
     import torch
 
-    chances = torch.sigmoid(scores.logits).masked_fill(~scores.inside[..., None], 0.0)
-    is_said = chances > 0.5
-    begin, length, kind = is_said.nonzero().cpu().numpy().T
-    return np.stack([begin, begin + length, kind, chances[is_said].cpu().numpy()], axis=1)
+    outside = ~scores.inside[..., None]
+    chances = torch.sigmoid(scores.logits).masked_fill(outside, 0.0)
+    is_found = chances > 0.5
+    begin, more_units, kind = is_found.nonzero().cpu().numpy().T
+    chance = chances[is_found].cpu().numpy()
+    return np.stack([begin, begin + more_units, kind, chance], axis=1)
 
 
 def _beyond_band(scores: SpanScores) -> list[PlacedSpans]:
@@ -339,15 +352,18 @@ def _beyond_band(scores: SpanScores) -> list[PlacedSpans]:
     crf, emissions, mask, sums = scores.tagger
     tags = crf.viterbi(emissions, mask).cpu().numpy()
     chances: Tensor = crf.log_marginals(emissions, sums).exp()
-    begins = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
-    ends = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
+    begin_chances = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
+    end_chances = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
     # The tagger's sequences are those that have units.
     begin_of_sequence = np.cumsum([0, *filter(None, scores.counts)])
     spans: list[PlacedSpans] = []
     for row, begin, kind in np.argwhere(tags == BEGIN):
-        end = begin + np.argmax(tags[row, begin:, kind] == LAST)
+        is_last = tags[row, begin:, kind] == LAST
+        end = begin + np.argmax(is_last)
         if end - begin >= longest:
-            score = min(begins[row, begin, kind], ends[row, end, kind])
+            begin_chance = begin_chances[row, begin, kind]
+            end_chance = end_chances[row, end, kind]
             shift = begin_of_sequence[row]
-            spans.append(np.array([[begin + shift, end + shift, kind, score]]))
+            span = (begin + shift, end + shift, kind, min(begin_chance, end_chance))
+            spans.append(np.array([span]))
     return spans

@@ -83,19 +83,20 @@ class Synonyms(LabelKind):
             arranged[split] = []
             for key, surface in surfaces_of(of_split).items():
                 concepts = tuple(sorted(surface.concepts & reachable))
+                is_candidate = split == "train"
+                if not is_candidate and (not concepts or key in candidates):
+                    continue
                 # surfaces of one concept are no independent questions
-                group = key if split == "train" else "+".join(concepts)
-                if split == "train" or (concepts and key not in candidates):
-                    arranged[split].append(
-                        Document(
-                            id=f"{split}/{key}",
-                            group=f"{split}/{group}",
-                            text=surface.text,
-                            split=split,
-                            labels=concepts,
-                            origin=surface.origin,
-                        )
-                    )
+                group = key if is_candidate else "+".join(concepts)
+                asked = Document(
+                    id=f"{split}/{key}",
+                    group=f"{split}/{group}",
+                    text=surface.text,
+                    split=split,
+                    labels=concepts,
+                    origin=surface.origin,
+                )
+                arranged[split].append(asked)
         return arranged
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:

@@ -36,7 +36,8 @@ class TokenNer(SpanKind):
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible words,) tag ids."""
-        return ints([task.index[document.tags[word]] for word in encoded.words])
+        tags = [document.tags[word] for word in encoded.words]
+        return ints([task.index[tag] for tag in tags])
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Dropout and a linear layer on each word's first sub-token."""
@@ -61,10 +62,12 @@ class TokenNer(SpanKind):
         words' mean.
         """
         encoded, chances = merge_words(seen, answers)
-        tags = ["O"] * len(document.tokens)  # words beyond the window
-        for word, best in zip(encoded.words, chances.argmax(axis=1), strict=True):
-            tags[word] = task.outputs[best]
-        chance_of_word = np.zeros(len(document.tokens), dtype=np.float64)
+        likeliest = chances.argmax(axis=1)
+        number = len(document.tokens)
+        tags = ["O"] * number  # words beyond the window
+        for word, output in zip(encoded.words, likeliest, strict=True):
+            tags[word] = task.outputs[output]
+        chance_of_word = np.zeros(number, dtype=np.float64)
         chance_of_word[encoded.words] = chances.max(axis=1)
         return _prediction(task, document, tags, chance_of_word)
 
@@ -88,7 +91,8 @@ def _prediction(
     for span, begin, end in spans_of_tags(document, tags, task.decode):
         spans.append(span)
         if chances is not None:
-            scores.append(round(float(chances[begin:end].mean()), 6))
+            mean = float(chances[begin:end].mean())
+            scores.append(round(mean, 6))
     return Prediction(document.id, tuple(spans), tuple(scores), tuple(tags))
 
 

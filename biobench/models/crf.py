@@ -33,12 +33,23 @@ class PathSums(NamedTuple):
     total: Tensor
 
 
-def turn(mask: Tensor) -> Tensor:
-    """(sequences, words): the places that put the words of each sequence in reverse; padding stays
+class Scores(NamedTuple):
+    """moves: (groups, tags, tags), from a tag to the next one; first, last: (groups, tags)."""
+
+    moves: Tensor
+    first: Tensor
+    last: Tensor
+
+
+def turn(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The index (sequences, words) that puts the words of each sequence in reverse; padding stays
     where it is.
     """
-    positions = torch.arange(mask.shape[1], device=mask.device)[None]
-    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
+    sequences, words = mask.shape
+    rows = torch.arange(sequences, device=mask.device)[:, None]
+    positions = torch.arange(words, device=mask.device)[None]
+    last_positions = mask.sum(1, keepdim=True) - 1
+    return rows, torch.where(mask, last_positions - positions, positions)
 
 
 class LinearCRF(nn.Module):
@@ -65,34 +76,36 @@ class LinearCRF(nn.Module):
         self.register_buffer("forbidden_first", open_before.float() * _FORBIDDEN, persistent=False)
         self.register_buffer("forbidden_last", open_after.float() * _FORBIDDEN, persistent=False)
 
-    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
-        return (
-            self.moves + self.forbidden_moves,
-            self.first + self.forbidden_first,
-            self.last + self.forbidden_last,
+    def _scores(self) -> Scores:
+        return Scores(
+            moves=self.moves + self.forbidden_moves,
+            first=self.first + self.forbidden_first,
+            last=self.last + self.forbidden_last,
         )
 
     def sums(self, emissions: Tensor, mask: Tensor) -> PathSums:
         """The sums of both directions, in one scan: the backward one is the forward one of the
         turned sequences.
         """
-        moves, first_scores, last_scores = self._scores()
-        rows = torch.arange(len(mask), device=mask.device)[:, None]
+        scores = self._scores()
         turned = turn(mask)
-        both = torch.stack([emissions, emissions[rows, turned]])
+        both = torch.stack([emissions, emissions[turned]])
         # The tags come first and the chains last, so that every step works on long rows:
         # (words, tags, 2, sequences, groups).
         both = both.permute(2, 4, 0, 1, 3).contiguous()
-        between = torch.stack([moves, moves.transpose(1, 2)]).permute(2, 3, 0, 1)[:, :, :, None]
-        begins = torch.stack([first_scores, last_scores]).permute(2, 0, 1)[:, :, None]
+        moves = torch.stack([scores.moves, scores.moves.transpose(1, 2)])
+        moves = moves.permute(2, 3, 0, 1)[:, :, :, None]
+        begins = torch.stack([scores.first, scores.last])
+        begins = begins.permute(2, 0, 1)[:, :, None]
         sums = both[0] + begins
         steps = [sums]
         for emitted in both[1:]:
-            sums = torch.logsumexp(sums[:, None] + between, dim=0) + emitted
+            arriving = torch.logsumexp(sums[:, None] + moves, dim=0)
+            sums = arriving + emitted
             steps.append(sums)
         forward, backward = torch.stack(steps).permute(2, 3, 0, 4, 1)
-        backward = backward[rows, turned]
-        total = torch.logsumexp(backward[:, 0] + first_scores, dim=-1)
+        backward = backward[turned]
+        total = torch.logsumexp(backward[:, 0] + scores.first, dim=-1)
         return PathSums(forward, backward, total)
 
     def log_likelihood(
@@ -105,31 +118,23 @@ class LinearCRF(nn.Module):
         The gradient of the log sum over all paths is the chance of each tag and move, so it needs
         no way back through the scan.
         """
-        moves, first_scores, last_scores = self._scores()
-        rows = torch.arange(len(tags), device=tags.device)
-        groups = torch.arange(tags.shape[2], device=tags.device)
-        ends_at = mask.sum(1) - 1
+        scores = self._scores()
         with torch.no_grad():
             # Masked before they are raised: what stands beyond the mask may be too large.
             beyond = ~mask[:, :, None, None]
-            chance = self.log_marginals(emissions, sums).masked_fill(beyond, -torch.inf).exp()
-            pairs = sums.forward[:, :-1, :, :, None] + moves + sums.backward[:, 1:, :, None, :]
-            pairs = pairs - sums.total[:, None, :, None, None]
-            moved = pairs.masked_fill(beyond[:, 1:, ..., None], -torch.inf).exp().sum(1)
-            ends = chance[rows, ends_at]
-        expected = (chance * emissions).sum((1, 3)) + (moved * moves).sum((2, 3))
-        expected = expected + (chance[:, 0] * first_scores).sum(2) + (ends * last_scores).sum(2)
+            tag_chances = self.log_marginals(emissions, sums)
+            tag_chances = tag_chances.masked_fill(beyond, -torch.inf).exp()
+            move_chances = _log_moves(scores.moves, sums)
+            move_chances = move_chances.masked_fill(beyond[:, 1:, ..., None], -torch.inf).exp()
+            moves_taken = move_chances.sum(1)
+            at_end = _at_last_word(tag_chances, mask)
+        of_words = (tag_chances * emissions).sum((1, 3))
+        of_moves = (moves_taken * scores.moves).sum((2, 3))
+        of_begin = (tag_chances[:, 0] * scores.first).sum(2)
+        of_end = (at_end * scores.last).sum(2)
+        expected = (of_words + of_moves) + (of_begin + of_end)
         total = sums.total.detach() + (expected - expected.detach())
-        real = mask[:, :, None]
-        emitted = emissions.gather(3, tags[..., None])[..., 0]
-        moved = moves[groups, tags[:, :-1], tags[:, 1:]]
-        score = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
-        return (
-            score
-            + first_scores[groups, tags[:, 0]]
-            + last_scores[groups, tags[rows, ends_at]]
-            - total
-        )
+        return _path_score(scores, emissions, mask, tags) - total
 
     def log_marginals(self, emissions: Tensor, sums: PathSums) -> Tensor:
         """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond
@@ -140,19 +145,50 @@ class LinearCRF(nn.Module):
     @torch.no_grad()
     def viterbi(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """(sequences, words, groups) best tags; words beyond the mask are outside."""
-        moves, first_scores, last_scores = self._scores()
-        best = emissions[:, 0] + first_scores
-        came: list[Tensor] = []
-        for at in range(1, emissions.shape[1]):
-            step, source = (best[..., :, None] + moves).max(dim=-2)
-            real = mask[:, at, None, None]
-            unmoved = torch.arange(step.shape[-1], device=step.device).expand_as(source)
-            best = torch.where(real, step + emissions[:, at], best)
-            came.append(torch.where(real, source, unmoved))
-        tag = (best + last_scores).argmax(dim=-1)
+        scores = self._scores()
+        same_tag = torch.arange(TAGS, device=emissions.device)
+        best = emissions[:, 0] + scores.first
+        came_from: list[Tensor] = []
+        for word in range(1, emissions.shape[1]):
+            arriving = best[..., :, None] + scores.moves
+            step, source = arriving.max(dim=-2)
+            real = mask[:, word, None, None]
+            best = torch.where(real, step + emissions[:, word], best)
+            came_from.append(torch.where(real, source, same_tag))
+        tag = (best + scores.last).argmax(dim=-1)
         tags = [tag]
-        for source in reversed(came):
+        for source in reversed(came_from):
             tag = source.gather(-1, tag[..., None])[..., 0]
             tags.append(tag)
         path = torch.stack(tags[::-1], dim=1)
         return torch.where(mask[:, :, None], path, OUTSIDE)
+
+
+def _log_moves(moves: Tensor, sums: PathSums) -> Tensor:
+    """(sequences, words - 1, groups, tags, tags): log probability of each move between two
+    words; those that end beyond the mask mean nothing.
+    """
+    arriving = sums.forward[:, :-1, :, :, None]
+    leaving = sums.backward[:, 1:, :, None, :]
+    total = sums.total[:, None, :, None, None]
+    return arriving + moves + leaving - total
+
+
+def _path_score(scores: Scores, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
+    """(sequences, groups): the score of the path through these tags."""
+    groups = torch.arange(tags.shape[2], device=tags.device)
+    real = mask[:, :, None]
+    first_tags, last_tags = tags[:, 0], _at_last_word(tags, mask)
+    emitted = emissions.gather(3, tags[..., None])[..., 0]
+    moved = scores.moves[groups, tags[:, :-1], tags[:, 1:]]
+    of_words = (emitted * real).sum(1)
+    of_moves = (moved * real[:, 1:]).sum(1)
+    of_begin = scores.first[groups, first_tags]
+    of_end = scores.last[groups, last_tags]
+    return of_words + of_moves + of_begin + of_end
+
+
+def _at_last_word(values: Tensor, mask: Tensor) -> Tensor:
+    """(sequences, ...): of (sequences, words, ...) those at the last word of each sequence."""
+    rows = torch.arange(len(mask), device=mask.device)
+    return values[rows, mask.sum(1) - 1]

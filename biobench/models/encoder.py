@@ -125,7 +125,7 @@ class Encoder(nn.Module):
         if "token_type_ids" in self.inputs:
             readable = token_types(sequences, types, self.model.config)
         if self.attention == "packed":
-            return self._packed(sequences, self.position_offset, readable, read)
+            return self._packed(sequences, readable, read)
         if self.attention == "padded":
             return self._padded(sequences, readable)
         return self._alone(sequences, readable)
@@ -290,24 +290,22 @@ class Encoder(nn.Module):
     def _packed(
         self,
         sequences: Sequences,
-        offset: int,
         types: Sequences | None = None,
         read: Tensor | None = None,
     ) -> Tensor:
         lengths = [len(sequence) for sequence in sequences]
         tokens, longest = sum(lengths), max(lengths)
         if self._compiled(tokens, longest):
-            return self._by_compiled_layers(sequences, offset, types)[:tokens]
+            return self._by_compiled_layers(sequences, types)[:tokens]
         layout = Layout(lengths, self.device, self.kernels)
         with packed(layout), self._stance(), self._reading(read):
-            states = states_of(self.model, packed_inputs(sequences, types, offset))
+            inputs = packed_inputs(sequences, types, self.position_offset)
+            states = states_of(self.model, inputs)
         if self.model.training:
             self.paths.update(layout.paths)
         return states.flatten(0, 1)
 
-    def _by_compiled_layers(
-        self, sequences: Sequences, offset: int, types: Sequences | None
-    ) -> Tensor:
+    def _by_compiled_layers(self, sequences: Sequences, types: Sequences | None) -> Tensor:
         """(tokens of the bucket, width): the states of these sequences, then of what fills it."""
         lengths = [len(sequence) for sequence in sequences]
         added = filling(sum(lengths), max(lengths), self.pad_id)
@@ -318,7 +316,7 @@ class Encoder(nn.Module):
         layout.ready(gathered=GATHERED in self.paths)
         self.paths[COMPILED] = ""
         with packed(layout):
-            inputs = packed_inputs([*sequences, *added], types, offset)
+            inputs = packed_inputs([*sequences, *added], types, self.position_offset)
             return states_of(self.model, inputs, by_table=True).flatten(0, 1)
 
     def _stance(self) -> AbstractContextManager[Any]:
@@ -383,18 +381,19 @@ class Encoder(nn.Module):
         model.set_attn_implementation(PACKED)
         longest = max(map(len, sequences))
         for offset in (0, 1 + self.probes.padding_id()):
+            self.position_offset = offset
             is_possible = offset == 0 or self.probes.reaches(offset + longest)
-            if is_possible and agree(self._packed(sequences, offset).float(), wanted):
-                self.position_offset = offset
+            if is_possible and agree(self._packed(sequences).float(), wanted):
                 return True
+        self.position_offset = 0
         model.set_attn_implementation(previous)
         return False
 
     def _prove_last_layer(self, sequences: Sequences) -> None:
         """Leave out tokens in the last layer if those that are read keep their states."""
-        exact = self._packed(sequences, self.position_offset)
+        exact = self._packed(sequences)
         read = torch.arange(0, len(exact), 2, device=self.device)
         self.last_layer = find_last_layer(self.model)
-        states = self._packed(sequences, self.position_offset, read=read)
+        states = self._packed(sequences, read=read)
         if not agree(states[read], exact[read]):
             self.last_layer = None

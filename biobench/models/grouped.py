@@ -62,10 +62,10 @@ class Groups:
         """
         masks: list[Tensor | None] = []
         for group in self.groups:
-            if not added and in_blocks(group.length, window):
-                masks.append(None)  # never made: it would be a matrix of the whole document
-                continue
-            mask = visible(group, window)
+            mask = None
+            # never made of blocks: it would be a matrix of the whole document
+            if added or not in_blocks(group.length, window):
+                mask = visible(group, window)
             if mask is not None and added:
                 mask = torch.zeros(mask.shape).masked_fill_(~mask, float("-inf"))
             masks.append(mask)
@@ -78,7 +78,8 @@ class Groups:
     def block(self, padded: Tensor, group: Group) -> Tensor:
         """The view (count x heads, length, width) of one group."""
         rows = group.count * self.heads * group.length
-        return padded[group.begin : group.begin + rows].view(-1, group.length, padded.shape[-1])
+        of_group = padded[group.begin : group.begin + rows]
+        return of_group.view(-1, group.length, padded.shape[-1])
 
 
 def make_groups(lengths: list[int], heads: int) -> Groups:
@@ -91,17 +92,25 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
     begin = 0
     for indices in _of_similar_length(lengths):
         longest = lengths[indices[0]]
-        place = torch.arange(longest)
-        real = place < sizes[indices][:, None]
-        token = starts[indices][:, None] + torch.where(real, place, 0)
-        # (documents, heads, places) rows of tokens x heads
-        row = token[:, None] * heads + torch.arange(heads)[:, None]
-        is_real = real[:, None].expand_as(row).flatten()
-        padded_row = torch.arange(begin, begin + row.numel())
-        gather[row.flatten()[is_real]] = padded_row[is_real]
-        spread.append(row.flatten())
-        groups.append(Group(begin, len(indices), longest, None if is_real.all() else real))
-        begin += row.numel()
+        position = torch.arange(longest)
+        real = position < sizes[indices][:, None]
+        token = starts[indices][:, None] + torch.where(real, position, 0)
+        # (documents, heads, positions) rows of tokens x heads
+        rows = token[:, None] * heads + torch.arange(heads)[:, None]
+        is_real = real[:, None].expand_as(rows).flatten()
+        rows = rows.flatten()
+        end = begin + len(rows)
+        padded_rows = torch.arange(begin, end)
+        gather[rows[is_real]] = padded_rows[is_real]
+        spread.append(rows)
+        group = Group(
+            begin=begin,
+            count=len(indices),
+            length=longest,
+            real=None if is_real.all() else real,
+        )
+        groups.append(group)
+        begin = end
     return Groups(tuple(groups), torch.cat(spread), gather, heads)
 
 
@@ -195,17 +204,21 @@ class _Attention(torch.autograd.Function):
         padded = [groups.blocks(x) for x in (q, k, v)]
         _, scale = threshold(dropout)
         sizes = [group.count * groups.heads * group.length**2 for group in groups.groups]
-        kept = torch.split(signs(draws(sum(sizes)), dropout), sizes)
+        all_signs = signs(draws(sum(sizes)), dropout)
         out = torch.empty_like(padded[2])
         signed: list[Tensor] = []
-        for group, mask, signs_of_group in zip(groups.groups, masks, kept, strict=True):
-            n = group.length
-            query, key, value = (groups.block(x, group).to(_compute(x, n)) for x in padded)
+        for group, mask, kept in zip(
+            groups.groups, masks, torch.split(all_signs, sizes), strict=True
+        ):
+            length = group.length
+            dtype = _compute(padded[0], length)
+            query, key, value = (groups.block(x, group).to(dtype) for x in padded)
             scores = torch.bmm(query, key.transpose(1, 2)).mul_(scaling)
             if mask is not None:
-                scores.view(group.count, groups.heads, n, n).add_(mask.to(scores.dtype))
-            chances = torch.softmax(scores, -1, dtype=torch.float32).to(scores.dtype)
-            chances.mul_(signs_of_group.view(chances.shape).to(chances.dtype))
+                of_heads = scores.view(group.count, groups.heads, length, length)
+                of_heads.add_(mask.to(dtype))
+            chances = torch.softmax(scores, -1, dtype=torch.float32).to(dtype)
+            chances.mul_(kept.view(chances.shape).to(dtype))
             attended = torch.bmm(chances.relu().mul_(scale), value)
             groups.block(out, group).copy_(attended)
             signed.append(chances)
@@ -227,21 +240,29 @@ class _Attention(torch.autograd.Function):
             )
             if group.real is not None:
                 # What a padded query row shows is another token's gradient.
-                real = group.real.to(block.dtype)[:, None, :].expand(-1, groups.heads, -1)
+                real = group.real.to(block.dtype)
+                real = real[:, None].expand(-1, groups.heads, -1)
                 block = block * real.reshape(-1, group.length, 1)
-            change = torch.bmm(block, v.transpose(1, 2))
-            # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by
-            # that 0.
-            change = torch.ops.aten.threshold_backward(change, chances, 0).mul_(ctx.scale)
-            change = torch._softmax_backward_data(change, chances.abs(), -1, change.dtype).mul_(
-                ctx.scaling
-            )
-            value = torch.bmm(chances.relu().mul_(ctx.scale).transpose(1, 2), block)
-            results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
-            for change, of_group in zip(changes, results, strict=True):
-                groups.block(change, group).copy_(of_group)
+            scores = _score_gradient(torch.bmm(block, v.transpose(1, 2)), chances, ctx.scale)
+            scores.mul_(ctx.scaling)
+            weights = chances.relu().mul_(ctx.scale)
+            of_query = torch.bmm(scores, k)
+            of_key = torch.bmm(scores.transpose(1, 2), q)
+            of_value = torch.bmm(weights.transpose(1, 2), block)
+            for whole, of_group in zip(changes, (of_query, of_key, of_value), strict=True):
+                groups.block(whole, group).copy_(of_group)
         dq, dk, dv = (x.index_select(0, groups.gather) for x in changes)
         return dq, dk, dv, None, None, None, None
+
+
+def _score_gradient(of_weights: Tensor, signed: Tensor, scale: float) -> Tensor:
+    """From the gradient of the weights after dropout to that of the scores before the softmax.
+
+    signed: the probabilities, with a minus before those that were dropped.
+    """
+    # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by that 0.
+    of_chances = torch.ops.aten.threshold_backward(of_weights, signed, 0).mul_(scale)
+    return torch._softmax_backward_data(of_chances, signed.abs(), -1, of_chances.dtype)
 
 
 def _compute(states: Tensor, length: int) -> torch.dtype:

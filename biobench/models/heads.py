@@ -37,11 +37,15 @@ def pool(hidden: Tensor, units: Units, pooling: str) -> Tensor:
     if pooling != "mean":
         return hidden[units.first]
     sizes = units.stop - units.first
-    each = torch.arange(len(sizes), device=hidden.device)
-    owner = torch.repeat_interleave(each, sizes, output_size=units.tokens)
-    within = torch.arange(len(owner), device=hidden.device) - (sizes.cumsum(0) - sizes)[owner]
-    total = torch.zeros(len(sizes), hidden.shape[1], device=hidden.device)
-    return total.index_add(0, owner, hidden[units.first[owner] + within].float()) / sizes[:, None]
+    numbers = torch.arange(len(sizes), device=hidden.device)
+    # of each token that belongs to a unit: its unit, and its row
+    owner = torch.repeat_interleave(numbers, sizes, output_size=units.tokens)
+    begins = sizes.cumsum(0) - sizes
+    within = torch.arange(len(owner), device=hidden.device) - begins[owner]
+    rows = units.first[owner] + within
+    sums = torch.zeros(len(sizes), hidden.shape[1], device=hidden.device)
+    sums = sums.index_add(0, owner, hidden[rows].float())
+    return sums / sizes[:, None]
 
 
 class LinearHead(nn.Module):
@@ -63,12 +67,11 @@ class LinearHead(nn.Module):
 
     def forward(self, hidden: Tensor, units: Units) -> Tensor:
         """Logits: (words or sequences, outputs) in fp32."""
-        pooling = self.pooling
-        if pooling is None:
-            pooling = "first"
-        else:
+        pooling = self.pooling or "first"
+        if self.pooling is not None:
             units = _whole_sequences(units.lengths, hidden)
-        logits: Tensor = self.linear(self.dropout(pool(hidden, units, pooling)))
+        pooled = pool(hidden, units, pooling)
+        logits: Tensor = self.linear(self.dropout(pooled))
         return logits.float()
 
 
@@ -116,18 +119,23 @@ class ProbeHead(nn.Module):
         sums: list[Tensor] = []
         for chunk, is_real in chunks:
             vectors = chunk[is_real].double()
-            sums.append(torch.stack([vectors.sum(0), vectors.square().sum(0)]))
+            squares = vectors.square()
+            sums.append(torch.stack([vectors.sum(0), squares.sum(0)]))
         mean, square = torch.stack(sums).sum(0) / real.sum()
+        variance = square - mean.square()
         self.mean.copy_(mean)
-        self.scale.copy_((square - mean.square()).clamp(min=1e-12).rsqrt())
+        self.scale.copy_(variance.clamp(min=1e-12).rsqrt())
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
         """states: (documents, vectors, width); real: (documents, vectors), False where there is no
         vector.
         """
-        rows = (states.float() - self.mean) * self.scale
-        if self.direction is None:
-            return self.layers(rows[:, 0])  # type: ignore[no-any-return]
-        weights = (rows @ self.direction) / rows.shape[-1] ** 0.5
-        weights = weights.masked_fill(~real, float("-inf")).softmax(-1)
-        return self.layers((weights[..., None] * rows).sum(1))  # type: ignore[no-any-return]
+        vectors = (states.float() - self.mean) * self.scale
+        pooled = vectors[:, 0]
+        if self.direction is not None:
+            products = vectors @ self.direction
+            products = products / vectors.shape[-1] ** 0.5
+            weights = products.masked_fill(~real, float("-inf")).softmax(-1)
+            pooled = (weights[..., None] * vectors).sum(1)
+        logits: Tensor = self.layers(pooled)
+        return logits

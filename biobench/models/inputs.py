@@ -4,7 +4,6 @@ batch.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence, Sized
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from biobench.core.arrays import Ints
+from biobench.core.grouped import grouped
 from biobench.core.machine import to_device
 
 BUCKETS = tuple(-(-round(512 * 1.5**k) // 64) * 64 for k in range(13))
@@ -29,13 +29,15 @@ def packed_inputs(
     offset: position of each sequence's first token.
     """
     positions = [np.arange(offset, offset + len(sequence)) for sequence in sequences]
-    inputs = {
-        "input_ids": np.concatenate(sequences)[None],
-        "position_ids": np.concatenate(positions)[None],
-    }
+    inputs = {"input_ids": _row(sequences), "position_ids": _row(positions)}
     if types is not None:
-        inputs["token_type_ids"] = np.concatenate(types)[None]
+        inputs["token_type_ids"] = _row(types)
     return inputs
+
+
+def _row(sequences: Sequence[Ints]) -> Ints:
+    """(1, tokens) of all sequences."""
+    return np.concatenate(sequences)[None]
 
 
 def token_types(sequences: Sequence[Ints], types: Sequence[Ints], config: Any) -> list[Ints] | None:
@@ -43,7 +45,7 @@ def token_types(sequences: Sequence[Ints], types: Sequence[Ints], config: Any) -
     config knows fewer.
     """
     kinds = getattr(config, "type_vocab_size", None) or 0
-    largest = max((int(t.max(initial=0)) for t in types), default=0)
+    largest = max((int(of_sequence.max(initial=0)) for of_sequence in types), default=0)
     if not 0 < largest < kinds:
         return None
     filled: list[Ints] = []
@@ -56,18 +58,20 @@ def token_types(sequences: Sequence[Ints], types: Sequence[Ints], config: Any) -
 
 def by_length(sequences: Sequence[Sized]) -> dict[int, list[int]]:
     """Length to the places of the sequences that have it."""
-    places: dict[int, list[int]] = defaultdict(list)
-    for place, sequence in enumerate(sequences):
-        places[len(sequence)].append(place)
-    return places
+    return grouped(range(len(sequences)), lambda place: len(sequences[place]))
 
 
 def filling(tokens: int, longest: int, pad_id: int) -> list[Ints]:
     """Documents of padding, none longer than `longest`, that fill a batch up to its bucket; one at
     least.
     """
-    missing = next(size for size in BUCKETS if size > tokens) - tokens
-    return [np.full(min(longest, missing - at), pad_id) for at in range(0, missing, longest)]
+    bucket = next(size for size in BUCKETS if size > tokens)
+    missing = bucket - tokens
+    documents = []
+    for begin in range(0, missing, longest):
+        length = min(longest, missing - begin)
+        documents.append(np.full(length, pad_id))
+    return documents
 
 
 def padded_inputs(
@@ -77,18 +81,23 @@ def padded_inputs(
     0.
     """
     longest = max(map(len, sequences))
-    ids = np.full((len(sequences), longest), pad_id, dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, sequence in enumerate(sequences):
-        ids[row, : len(sequence)] = sequence
-        mask[row, : len(sequence)] = 1
-    inputs = {"input_ids": ids, "attention_mask": mask}
-    segments = np.zeros_like(ids)
-    for row, of_sequence in enumerate(types or ()):
-        segments[row, : len(of_sequence)] = of_sequence
+    real = [np.ones_like(sequence) for sequence in sequences]
+    segments = _padded(types or (), longest, 0)
+    inputs = {
+        "input_ids": _padded(sequences, longest, pad_id),
+        "attention_mask": _padded(real, longest, 0),
+    }
     if segments.any():
         inputs["token_type_ids"] = segments
     return inputs
+
+
+def _padded(sequences: Sequence[Ints], longest: int, filler: int) -> Ints:
+    """(sequences, longest), with the filler behind those that are shorter."""
+    rows = np.full((len(sequences), longest), filler, dtype=np.int64)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return rows
 
 
 def states_of(model: PreTrainedModel, inputs: dict[str, Ints], *, by_table: bool = False) -> Tensor:

@@ -67,13 +67,12 @@ class GatedBiLSTM(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """states: (sequences, words, width) -> the same; mask: (sequences, words), True first."""
-        rows = torch.arange(len(mask), device=mask.device)[:, None]
         turned = turn(mask)
         for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
             forward = _one_way(rnn, states, "")
-            backward = _one_way(rnn, states[rows, turned], "_reverse")[rows, turned]
-            context = torch.cat([forward, backward], dim=-1) * mask[..., None]
-            context = self.dropout(context)
+            backward = _one_way(rnn, states[turned], "_reverse")[turned]
+            context = torch.cat([forward, backward], dim=-1)
+            context = self.dropout(context * mask[..., None])
             share = torch.sigmoid(gate(context))
             states = norm((1 - share) * states + share * context)
         return states
@@ -88,9 +87,17 @@ def _one_way(rnn: nn.Module, states: Tensor, direction: str) -> Tensor:
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [getattr(rnn, f"{name}_l0{direction}") for name in names]
     empty = states.new_zeros(1, len(states), states.shape[2] // 2)
-    out: Tensor = torch.lstm(
-        states, (empty, empty), weights, True, 1, 0.0, rnn.training, False, True
-    )[0]
+    out, _, _ = torch.lstm(
+        states,
+        (empty, empty),
+        weights,
+        has_biases=True,
+        num_layers=1,
+        dropout=0.0,
+        train=rnn.training,
+        bidirectional=False,
+        batch_first=True,
+    )
     return out
 
 
@@ -105,8 +112,8 @@ class SpanHead(nn.Module):
         super().__init__()
         self.options, self.pooling, self.types = options, pooling, types
         self.dropout = nn.Dropout(dropout)
+        self.project: nn.Module = nn.Identity()
         if options.variant != "biaffine":
-            self.project: nn.Module = nn.Identity()
             if width != options.width:
                 self.project = nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
@@ -120,7 +127,7 @@ class SpanHead(nn.Module):
     def forward(self, hidden: Tensor, units: Units) -> SpanScores:
         """hidden: (tokens, width)."""
         with computing_in("fp32", hidden.device):
-            states = pool(hidden.float(), units, self.pooling)
+            states = self.project(pool(hidden.float(), units, self.pooling))
             longest = min(self.options.max_span, max(units.counts, default=1))
             inside = _inside(units.counts, longest, states.device)
             if self.options.variant == "biaffine" or len(states) == 0:
@@ -128,33 +135,39 @@ class SpanHead(nn.Module):
                 return SpanScores(logits, inside, units.counts)
             return self._with_tagger(states, inside, units.counts)
 
-    def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
-        sizes = torch.tensor(list(filter(None, every)))
+    def _with_tagger(self, states: Tensor, inside: Tensor, counts: Sequence[int]) -> SpanScores:
+        """states: (units, width), at least one; counts: units of each sequence, 0 included."""
+        sizes = torch.tensor(list(filter(None, counts)))
         real = torch.arange(int(sizes.max())) < sizes[:, None]
+        positions = real.flatten().nonzero()[:, 0]
         mask = to_device(real, states.device)
-        rows = to_device(real.flatten().nonzero()[:, 0], states.device)
-        padded = self.context(_padded(self.project(states), rows, real.shape), mask)
-        flat = padded.flatten(0, 1)[rows]
-        tags = self.tagger(self.dropout(flat))
-        emissions = _padded(tags, rows, real.shape).view(*real.shape, self.types, -1)
+        rows = to_device(positions, states.device)
+        words = _padded(states, rows, real.shape)
+        in_context = self.context(words, mask).flatten(0, 1)[rows]
+        tags = self.tagger(self.dropout(in_context))
+        emissions = _padded(tags, rows, real.shape)
+        emissions = emissions.view(*real.shape, self.types, -1)
         with torch.no_grad():
             sums = self.crf.sums(emissions, mask)
-            marginals = self.crf.log_marginals(emissions, sums).flatten(0, 1)[rows]
-            term = _logit(_span_chances(marginals, inside))
-        logits = self._biaffine(self.dropout(flat), inside.shape[1]) + term
-        return SpanScores(logits, inside, every, Tagged(self.crf, emissions, mask, sums))
+            marginals = self.crf.log_marginals(emissions, sums)
+            chances = _span_chances(marginals.flatten(0, 1)[rows], inside)
+            tagger_term = _logit(chances)
+        logits = self._biaffine(self.dropout(in_context), inside.shape[1]) + tagger_term
+        tagged = Tagged(self.crf, emissions, mask, sums)
+        return SpanScores(logits, inside, counts, tagged)
 
     def _biaffine(self, states: Tensor, longest: int) -> Tensor:
         """(units, longest, types): begin vector of the first unit times end vector of the last."""
         size = self.options.biaffine_width
         begin = self.begin(states).view(-1, self.types, size)
         end = self.end(states).view(-1, self.types, size)
-        scores: Tensor = _band(begin, end, longest) * float(size) ** -0.5 + self.bias
+        scale = float(size) ** -0.5
+        scores: Tensor = _band(begin, end, longest) * scale + self.bias
         return scores
 
 
 def _padded(rows: Tensor, positions: Tensor, shape: torch.Size) -> Tensor:
-    """rows: (units, width) -> (sequences, words, width), 0 between; places: of each unit in
+    """rows: (units, width) -> (sequences, words, width), 0 between; positions: of each unit in
     sequences x words.
     """
     empty = rows.new_zeros(shape.numel(), rows.shape[1])
@@ -166,7 +179,8 @@ def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor
     units_left: list[int] = []
     for count in counts:
         units_left += range(count, 0, -1)
-    ends_inside = torch.arange(longest) < torch.tensor(units_left, dtype=torch.long)[:, None]
+    reach = torch.tensor(units_left, dtype=torch.long)
+    ends_inside = torch.arange(longest) < reach[:, None]
     return to_device(ends_inside, device)
 
 
@@ -182,15 +196,17 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     if count == 0:
         return begin.new_zeros(0, longest, columns)
     blocks = -(-count // _BLOCK)
-    reach = _BLOCK + longest - 1
-    begin = nn.functional.pad(begin, (0, 0, 0, 0, 0, blocks * _BLOCK - count))
-    end = nn.functional.pad(end, (0, 0, 0, 0, 0, blocks * _BLOCK + longest - 1 - count))
+    beyond = longest - 1  # units that the last one of a block can reach
+    missing = blocks * _BLOCK - count
+    begin = nn.functional.pad(begin, (0, 0, 0, 0, 0, missing))
+    end = nn.functional.pad(end, (0, 0, 0, 0, 0, missing + beyond))
     begin_blocks = begin.view(blocks, _BLOCK, columns, -1).transpose(1, 2)
-    end_blocks = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
-    product = begin_blocks @ end_blocks  # (blocks, columns, _BLOCK, reach)
+    end_blocks = end.unfold(0, _BLOCK + beyond, _BLOCK)  # (blocks, columns, size, reach)
+    products = begin_blocks @ end_blocks  # (blocks, columns, _BLOCK, reach)
     ends = _ends(_BLOCK, longest, begin.device)
-    spans = product.gather(3, ends.expand(blocks, columns, _BLOCK, longest))
-    return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
+    spans = products.gather(3, ends.expand(blocks, columns, _BLOCK, longest))
+    band = spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)
+    return band[:count]
 
 
 def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
@@ -203,18 +219,21 @@ def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
     end = torch.logaddexp(tags[..., LAST], tags[..., UNIT])
     covered = torch.logsumexp(tags[..., INSIDE:], dim=-1).clamp(max=0.0)
     # In double: the sum runs over all sequences, and a short span is a small difference of it.
-    sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
+    sums = covered.double().cumsum(0)
+    sums = nn.functional.pad(sums, (0, 0, 1, 0))
     units, longest = inside.shape
     ends = torch.where(inside, _ends(units, longest, begin.device), 0)
     unbroken = (sums[ends + 1] - sums[:-1, None]).float()
-    least = torch.minimum(torch.minimum(unbroken, begin[:, None]), end[ends])
+    least = torch.minimum(unbroken, begin[:, None])
+    least = torch.minimum(least, end[ends])
     return torch.where(inside[..., None], least, 0.0).clamp(max=0.0)
 
 
 def _ends(units: int, longest: int, device: torch.device) -> Tensor:
     """(units, longest): the last unit of the spans of 1..longest units that begin at each unit."""
     begins = torch.arange(units, device=device)
-    return begins[:, None] + torch.arange(longest, device=device)
+    offsets = torch.arange(longest, device=device)
+    return begins[:, None] + offsets
 
 
 def _logit(chance: Tensor) -> Tensor:

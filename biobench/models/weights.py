@@ -213,19 +213,25 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
         raise ModelError(message, hint=_OTHER_CONFIG, file=file)
     with torch.device("meta"), _building(file):
         model = loader.from_config(copy.deepcopy(config))
-    needed = 0
     for name, parameter in model.named_parameters():
-        shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
-        if shape is not None and shape != tuple(parameter.shape):
-            raise _other_shape(checkpoint, name, shape, tuple(parameter.shape))
-        needed += 4 * parameter.numel()
+        built = tuple(parameter.shape)
+        prefixed = f"{model.base_model_prefix}.{name}"
+        stored = shapes.get(name, shapes.get(prefixed, built))
+        if stored != built:
+            raise _other_shape(checkpoint, name, stored, built)
+    _check_memory(checkpoint.folder, model)
+
+
+def _check_memory(folder: Path, model: torch.nn.Module) -> None:
+    """Refuse a model whose weights, in fp32, do not fit what the machine has left. ModelError."""
+    needed = sum(4 * parameter.numel() for parameter in model.parameters())
     free = free_memory_bytes(torch.device("cpu"))
     if free is not None and needed > free:
         in_fp32, left = needed / 2**30, free / 2**30
         raise ModelError(
             f"the encoder needs {in_fp32:.1f} GiB in fp32, {left:.1f} GiB are free",
             hint=_MORE_MEMORY,
-            file=checkpoint.folder,
+            file=folder,
         )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from itertools import compress
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from biobench.store.statements import Mark
 
@@ -45,6 +47,14 @@ class Problem(NamedTuple):
     def at(self, where: str) -> Check:
         """The finding in this file."""
         return Check(self.code, self.grade, where, self.what)
+
+
+Finding = TypeVar("Finding", str, Problem)
+
+
+def found(signs: Mapping[Finding, object]) -> Iterator[Finding]:
+    """The findings whose sign is there (true), in their order."""
+    return compress(signs, signs.values())
 
 
 class RunState(NamedTuple):
@@ -110,10 +120,8 @@ class Verification:
     def summary(self) -> str:
         """The state in a line."""
         line = f"{_WORDS[self.state]}: {len(self.runs)} runs"
-        numbers = []
-        for state, words in _WORDS.items():
-            if self.count(state):
-                numbers.append(f"{self.count(state)} {words}")
+        counts = Counter(run.state for run in self.runs)
+        numbers = [f"{counts[state]} {_WORDS[state]}" for state in STATES if counts[state]]
         if numbers:
             line += f" ({', '.join(numbers)})"
         if self.accepted:

@@ -9,7 +9,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
 from biobench.store.records import is_key
-from biobench.submission.checks import Problem
+from biobench.submission.checks import Problem, found
 
 MOST_RANKED = 20
 """Labels of a ranking that a run stores; those below them count nothing."""
@@ -24,23 +24,26 @@ def check_predictions(
 
     gold: the documents as the file holds them, before anything of them is replaced.
     """
-    found = []
-    if any(document.split != "test" for document in gold):
-        found.append("documents of another split than test")
+    splits = {document.split for document in gold}
+    contents = [*found({"documents of another split than test": splits - {"test"}})]
     if record.redacted:
-        found += _disclosures(gold)
+        contents += _disclosures(gold)
     for prediction in predictions:
         # a prediction's later problems may follow from its first
-        found += islice(_problems(record, prediction), 1)
-    return [Problem("P01", f"holds {what}") for what in dict.fromkeys(found)]
+        contents += islice(_problems(record, prediction), 1)
+    return [Problem("P01", f"holds {content}") for content in dict.fromkeys(contents)]
 
 
 def _disclosures(gold: Sequence[Document]) -> Iterator[str]:
     """What the documents give away of data that is under an agreement."""
-    if any(d.spans or d.labels or d.tags or d.tokens for d in gold):
-        yield "gold of a task whose data is under an agreement"
-    if not all(is_key(d.id) and is_key(d.group) for d in gold):
-        yield "names of documents of a task whose data is under an agreement"
+    shows_gold = any(d.spans or d.labels or d.tags or d.tokens for d in gold)
+    hides_names = all(is_key(d.id) and is_key(d.group) for d in gold)
+    return found(
+        {
+            "gold of a task whose data is under an agreement": shows_gold,
+            "names of documents of a task whose data is under an agreement": not hides_names,
+        }
+    )
 
 
 def _problems(record: RunRecord, prediction: Prediction) -> Iterator[str]:
@@ -81,15 +84,16 @@ def _fraction_problems(prediction: Prediction) -> Iterator[str]:
 
 
 def _span_problems(prediction: Prediction) -> Iterator[str]:
-    spans = prediction.spans
-    if prediction.labels or prediction.label_scores:
-        yield "labels of documents in a task of spans"
-    if len(prediction.span_scores) not in (0, len(spans)):
-        yield "another number of span scores than of spans"
-    if len({*spans}) < len(spans):
-        yield "a span twice"
-    if not all(0 <= span.start < span.end for span in spans):
-        yield "spans that end before they begin"
+    spans, scores = prediction.spans, prediction.span_scores
+    are_ordered = all(0 <= span.start < span.end for span in spans)
+    return found(
+        {
+            "labels of documents in a task of spans": prediction.labels or prediction.label_scores,
+            "another number of span scores than of spans": len(scores) not in (0, len(spans)),
+            "a span twice": len({*spans}) < len(spans),
+            "spans that end before they begin": not are_ordered,
+        }
+    )
 
 
 def _ranking_problems(prediction: Prediction) -> Iterator[str]:
@@ -100,10 +104,13 @@ def _ranking_problems(prediction: Prediction) -> Iterator[str]:
 
 
 def _label_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[str]:
-    if len(prediction.label_scores) != len(labels):
-        yield "another number of label scores than the task has labels"
-    if len({*prediction.labels}) < len(prediction.labels):
-        yield "a label twice for one document"
+    used, scores = prediction.labels, prediction.label_scores
+    return found(
+        {
+            "another number of label scores than the task has labels": len(scores) != len(labels),
+            "a label twice for one document": len({*used}) < len(used),
+        }
+    )
 
 
 def _choice_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from biobench.core.files import sha256_of
@@ -69,24 +70,28 @@ def digest_of(type: str, predictions: Sequence[Prediction]) -> str:
     trainings may do so.
     """
     traits = traits_of(type)
-    is_telling = traits.numeric or traits.ranked
     rows = []
+    telling: list[float] = []
     for prediction in sorted(predictions, key=lambda prediction: prediction.document):
         scores = (*prediction.label_scores, *prediction.span_scores)
-        is_telling = is_telling or any(1e-3 < score < 1 - 1e-3 for score in scores)
+        telling += filter(_has_digits, scores)
         rows.append((prediction.document, prediction.labels, prediction.spans, scores))
-    return sha256_of(repr(rows).encode("utf-8", "surrogatepass")) if is_telling else ""
+    if not (traits.numeric or traits.ranked or telling):
+        return ""
+    return sha256_of(repr(rows).encode("utf-8", "surrogatepass"))
+
+
+def _has_digits(score: float) -> bool:
+    """Whether a score lies far enough from 0 and 1 that two trainings differ in it."""
+    return 1e-3 < score < 1 - 1e-3
 
 
 def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> list[Check]:
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before."""
-    checks = []
+    checks: list[Check] = []
     for number, run in enumerate(runs):
-        for original in (*runs[:number], *earlier):
-            found = _copied(run, original)
-            if found is not None:
-                checks.append(found)
-                break
+        copies = (_copied(run, original) for original in (*runs[:number], *earlier))
+        checks += islice(filter(None, copies), 1)
     return checks
 
 
@@ -95,20 +100,25 @@ def _copied(run: StoredRun, original: StoredRun) -> Check | None:
     brief, theirs = run.brief, original.brief
     if (brief.task, brief.data) != (theirs.task, theirs.data):
         return None
-    named = f"seed {theirs.seed}"
-    if original.place:
-        named = f"{theirs.model[:80]}, {named}, in {original.place}"
     has_its_weights = brief.weights == theirs.weights
     if has_its_weights and brief.model != theirs.model:
-        message = f"has the weights, under another name, of {named}"
+        message = f"has the weights, under another name, of {_named(original)}"
         return Check("P02", "person", run.where, message)
     # the run itself may be sent again, in another precision or, where nothing is trained, under
     # another seed; others, also those of other weights by its name, are read where they may be the
     # same
     is_itself = has_its_weights and (brief.seed == theirs.seed or not traits_of(brief.type).trains)
     if not is_itself and _have_same_score(brief, theirs) and run.digest == original.digest != "":
-        return error("P02", run.where, f"has the predictions of {named}")
+        return error("P02", run.where, f"has the predictions of {_named(original)}")
     return None
+
+
+def _named(run: StoredRun) -> str:
+    """A run in a message: its seed, and where it is of another submission its model and place."""
+    seed = f"seed {run.brief.seed}"
+    if not run.place:
+        return seed
+    return f"{run.brief.model[:80]}, {seed}, in {run.place}"
 
 
 def _have_same_score(brief: Brief, other: Brief) -> bool:

@@ -102,8 +102,8 @@ def listed_files(root: Path, *folders: str) -> list[ListedFile]:
         raise StoreError(f"the repository {message}", hint="pull from one that somebody keeps")
     files = []
     for line in content.decode("utf-8", "surrogateescape").split("\0"):
-        about, tab, path = line.partition("\t")
-        _, kind, _, size = about.split() if tab else ("", "", "", "")
-        if kind == "blob":  # not a submodule
-            files.append(ListedFile(path, int(size)))
+        about, _, path = line.partition("\t")
+        match about.split():
+            case [_, "blob", _, size] if path:  # not a submodule
+                files.append(ListedFile(path, int(size)))
     return files

@@ -8,14 +8,13 @@ it, ends the process and is a finding.
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+from biobench.core.processes import limit_process
 from biobench.data.locate import DataRoot
 from biobench.submission.checks import Check, RunState, Verification, error, is_refused
 from biobench.submission.layout import check_layout
@@ -28,6 +27,8 @@ take 0.34 s each.
 """
 MEMORY = 3 * 2**29
 """Bytes of address space, beyond what the process has before it opens anything."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
+"""Variables that say how many there are; each thread would reserve memory."""
 
 
 def verify(folder: Path, data_dir: DataRoot = None, against: Path | None = None) -> Verification:
@@ -38,49 +39,54 @@ def verify(folder: Path, data_dir: DataRoot = None, against: Path | None = None)
         return examine(folder)  # nothing is opened
     words = [str(folder), str(data_dir or ""), str(against or ""), str(SECONDS), str(MEMORY)]
     # The submission's folder may be the current one, and must not bring modules of its own: -P, and
-    # no relative path.
-    paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    # Each thread would reserve memory.
-    safe = dict.fromkeys(
-        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1"
+    # no relative path in the environment.
+    command = [sys.executable, "-P", "-m", "biobench.submission.guard", *words]
+    done = subprocess.run(
+        command, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True
     )
-    safe |= {
+    if done.returncode != 0:
+        bounds = f"{SECONDS} s of processor time and {MEMORY} bytes of memory"
+        ended = error("L07", ".", f"cannot be checked in {bounds}: {_end_of(done)}")
+        return Verification(str(folder), "", (ended,))
+    name, model, checks, runs, reproduced = json.loads(done.stdout)
+    return Verification(
+        folder=name,
+        model=model,
+        checks=tuple(Check(*check) for check in checks),
+        runs=tuple(RunState(*run) for run in runs),
+        reproduced=reproduced,
+    )
+
+
+def _environment() -> dict[str, str]:
+    """That of the process of a check: this one's, single-threaded, without relative paths."""
+    paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return {
+        **os.environ,
+        **dict.fromkeys(_THREADS, "1"),
         "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)),
         "ARROW_DEFAULT_MEMORY_POOL": "system",
     }
-    command = [sys.executable, "-P", "-m", "biobench.submission.guard", *words]
-    done = subprocess.run(
-        command, env={**os.environ, **safe}, stdin=subprocess.DEVNULL, capture_output=True
-    )
-    if done.returncode == 0:
-        name, model, checks, runs, reproduced = json.loads(done.stdout)
-        findings = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
-        return Verification(name, model, *findings, reproduced)
-    printed = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    reason = printed[-1][:200] if printed else "no reason"
+
+
+def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Why a process ended early: the signal, else the last line that it printed."""
     if done.returncode < 0:
-        reason = f"{signal.Signals(-done.returncode).name} ended the process"
-    ended = (
-        f"cannot be checked in {SECONDS} s of processor time and {MEMORY} bytes of memory: {reason}"
-    )
-    return Verification(str(folder), "", (error("L07", ".", ended),))
+        name = signal.Signals(-done.returncode).name
+        return f"{name} ended the process"
+    printed = done.stderr.decode("utf-8", "replace").strip()
+    if not printed:
+        return "no reason"
+    return printed.splitlines()[-1][:200]
 
 
 def _main() -> None:
     folder, data_dir, against, seconds, memory = sys.argv[1:]
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        size = Path("/proc/self/statm")  # macOS has none
-        pages = int(size.read_text().split()[0]) if size.is_file() else 2**22
-        limit = pages * os.sysconf("SC_PAGE_SIZE") + int(memory)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
-        limit = math.ceil(time.process_time()) + int(seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+    limit_process(int(memory), int(seconds))
     results = Path(against) if against else None
-    v = examine(Path(folder), data_dir or None, results)
-    print(json.dumps([v.folder, v.model, v.checks, v.runs, v.reproduced]), flush=True)
+    found = examine(Path(folder), data_dir or None, results)
+    findings = [found.folder, found.model, found.checks, found.runs, found.reproduced]
+    print(json.dumps(findings), flush=True)
 
 
 if __name__ == "__main__":

@@ -83,15 +83,19 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
             "or holds other signs than Latin letters, digits, '._+/()=-' and single blanks"
         )
         checks.append(error("M06", MANIFEST, message))
+    return manifest, [*checks, *_listing_checks(folder, manifest)]
+
+
+def _listing_checks(folder: Path, manifest: Manifest) -> Iterator[Check]:
+    """Whether the manifest lists the files that are there, each once."""
     listed = {file.path: file for file in manifest.files}
+    present = {path.relative_to(folder).as_posix(): path for path in packed_files(folder)}
     if len(listed) < len(manifest.files):
-        checks.append(error("M02", MANIFEST, "lists a file twice"))
-    there = {path.relative_to(folder).as_posix(): path for path in packed_files(folder)}
-    for name in sorted(listed.keys() | there.keys()):
-        if name not in there:
-            checks.append(error("M02", name, "is listed but not there"))
+        yield error("M02", MANIFEST, "lists a file twice")
+    for name in sorted(listed.keys() | present.keys()):
+        if name not in present:
+            yield error("M02", name, "is listed but not there")
         elif name not in listed:
-            checks.append(error("M03", name, "is not in the manifest"))
-        elif packed_file(there[name], name) != listed[name]:
-            checks.append(error("M04", name, "is not the file that the manifest describes"))
-    return manifest, checks
+            yield error("M03", name, "is not in the manifest")
+        elif packed_file(present[name], folder) != listed[name]:
+            yield error("M04", name, "is not the file that the manifest describes")

@@ -4,12 +4,12 @@ maintainer makes.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from statistics import fmean
 from typing import NamedTuple
 
+from biobench.core.grouped import grouped
 from biobench.report.literature.published import load_published
 from biobench.report.tasks import shipped
 from biobench.schema.kind import traits_of
@@ -32,10 +32,7 @@ class Leading(NamedTuple):
 
 def by_conditions(records: Iterable[RunRecord]) -> dict[tuple[str, str, str], list[RunRecord]]:
     """The runs of each (task, hash of its spec with overrides, track), in their order."""
-    groups: dict[tuple[str, str, str], list[RunRecord]] = defaultdict(list)
-    for record in records:
-        groups[record.task.id, record.task.hash, record.track].append(record)
-    return groups
+    return grouped(records, lambda record: (record.task.id, record.task.hash, record.track))
 
 
 def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> list[Leading]:
@@ -51,12 +48,8 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
     rivals = None if earlier is None else _rivals(records, earlier)
     leads = []
     for (task, spec, track), runs in by_conditions(records).items():
-        rival_runs = None
-        if rivals is not None:
-            of_task = [run for run in rivals if run.task == task]
-            same_conditions = [run for run in of_task if (run.spec, run.track) == (spec, track)]
-            rival_runs = _by_model(same_conditions or of_task)
-        led = _led(runs, rival_runs)
+        compared = None if rivals is None else _compared(rivals, runs[0])
+        led = _led(runs, compared)
         if led:
             leads.append(Leading(task, spec, track, led))
     return leads
@@ -70,18 +63,24 @@ def _rivals(records: Sequence[RunRecord], earlier: Iterable[Brief]) -> list[Brie
         tested.add((record.task.id, record.task.data_hash))
     rivals = []
     for run in earlier:
-        comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
-        if comparable and (run.model, run.weights) not in own_models:
+        is_own = (run.model, run.weights) in own_models
+        is_tested = (run.task, run.data) in tested
+        if is_tested and not is_own and run.origin == "run" and run.split == "test":
             rivals.append(run)
     return rivals
 
 
-def _by_model(runs: Iterable[Brief]) -> list[list[Brief]]:
-    """The runs of each model under the same conditions."""
-    of_model: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
-    for run in runs:
-        of_model[run.spec, run.track, run.model, run.weights].append(run)
-    return list(of_model.values())
+def _compared(rivals: Sequence[Brief], run: RunRecord) -> list[list[Brief]]:
+    """The rivals on a run's task, one list a model: those under its conditions, or where there are
+    none, under any.
+    """
+    of_task = grouped(rivals, lambda rival: rival.task).get(run.task.id, [])
+    of_conditions = grouped(of_task, lambda rival: (rival.spec, rival.track))
+    compared = of_conditions.get((run.task.hash, run.track), of_task)
+    by_model = grouped(
+        compared, lambda rival: (rival.spec, rival.track, rival.model, rival.weights)
+    )
+    return list(by_model.values())
 
 
 def _led(runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
@@ -89,13 +88,14 @@ def _led(runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) ->
     task = runs[0].task
     macro = _mean(runs, "macro_f1")
     for metric in dict.fromkeys((task.paper, task.primary, "micro_f1")):
-        passed = list(_passed(runs, rivals, metric))
+        mean = _mean(runs, metric)
+        passed = " and ".join(_passed(runs, rivals, metric))
         if not passed:
             continue
-        number = f"mean {metric} {100 * _mean(runs, metric):.2f} of {len(runs)} seeds"
+        number = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds"
         if metric != "macro_f1" and macro > -inf:
             number += f" (macro_f1 {100 * macro:.2f})"
-        return f"{number} {' and '.join(passed)}"
+        return f"{number} {passed}"
     return ""
 
 
@@ -133,8 +133,8 @@ def _mean(runs: Sequence[RunRecord | Brief], metric: str) -> float:
 def _published(task: str, metric: str) -> float:
     """The best published value; infinite where there is none, as of a task of one's own."""
     info = shipped().get(task)
-    values = []
-    for value in load_published():
-        if info is not None and (value.task, value.comparable) == (info.published_as, metric):
-            values.append(value.value)
-    return max(values, default=inf)
+    if info is None:
+        return inf
+    of_task = [value for value in load_published() if value.task == info.published_as]
+    comparable = [value.value for value in of_task if value.comparable == metric]
+    return max(comparable, default=inf)

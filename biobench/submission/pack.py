@@ -67,8 +67,7 @@ def submit(
     cannot be read or written.
     """
     groups = submitted_groups(load(results_dir), model)
-    name = line_name(groups[0].model, groups[0].variant)
-    folder = out or Path("submissions") / slug(name)
+    folder = out or Path("submissions") / slug(_line_of(groups[0]))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     try:
@@ -84,15 +83,14 @@ def submit(
         for group in groups:
             for record in group.records:
                 Store(aside).copy(source, record)
-        files = []
-        for path in packed_files(aside):
-            files.append(packed_file(path, path.relative_to(aside).as_posix()))
+        files = [packed_file(path, aside) for path in packed_files(aside)]
         write_record(aside / MANIFEST, manifest.model_copy(update={"files": tuple(files)}))
     return folder
 
 
-def packed_file(path: Path, name: str) -> SubmittedFile:
-    """What a manifest says of a file that it calls by this name."""
+def packed_file(path: Path, folder: Path) -> SubmittedFile:
+    """What a manifest says of a file of the submission in `folder`."""
+    name = path.relative_to(folder).as_posix()
     return SubmittedFile(path=name, size=path.stat().st_size, sha256=file_hash(path))
 
 
@@ -107,25 +105,33 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     """
     groups = [group for group in results.groups if group.source != "submitted"]
     named = groups_named(model, groups)
-    named = [group for group in named if line_name(group.model, group.variant) == model] or named
+    of_line = [group for group in named if _line_of(group) == model]
+    named = of_line or named
     if not named:
-        hint = suggest(plain(model), sorted({plain(group.model) for group in groups}))
+        models = {plain(group.model) for group in groups}
+        hint = suggest(plain(model), sorted(models))
         raise UsageError(f"'{plain(model)}' has no full runs here", hint=hint)
     allowed = [group for group in named if not _why_not(group)]
     if not allowed:
-        reason = f"{named[0].task} {plain(_why_not(named[0]))}"
+        example = named[0]
+        reason = f"{example.task} {plain(_why_not(example))}"
         raise UsageError(
             f"no run of '{plain(model)}' can be submitted: {reason}",
             hint="submit models that are trained here: run it without --track ready, --limit or "
             "--no-test; --track tuned or frozen, --protocol small and adapters are allowed",
         )
-    lines = sorted({plain(line_name(group.model, group.variant)) for group in allowed})
+    lines = {plain(_line_of(group)) for group in allowed}
     if len(lines) > 1:
-        hint = "name one: " + ", ".join(f"'{line}'" for line in lines)
+        quoted = [f"'{line}'" for line in sorted(lines)]
         raise UsageError(
-            f"'{plain(model)}' was run with {len(lines)} weights or conditions here", hint=hint
+            f"'{plain(model)}' was run with {len(lines)} weights or conditions here",
+            hint=f"name one: {', '.join(quoted)}",
         )
     return allowed
+
+
+def _line_of(group: RunGroup) -> str:
+    return line_name(group.model, group.variant)
 
 
 def _why_not(group: RunGroup) -> str:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
+from itertools import filterfalse
 
 from biobench.core.files import canonical, sha256_of
 from biobench.data.catalog import load_task
@@ -19,7 +21,7 @@ from biobench.schema.source import Source, TopLabels
 from biobench.schema.task import TaskSpec
 from biobench.score.slices import SLICES
 from biobench.store import Brief, run_key
-from biobench.submission.checks import Problem
+from biobench.submission.checks import Problem, found
 from biobench.submission.names import DEVICE, REVISION
 
 TOLERANCE = 1e-9
@@ -63,18 +65,22 @@ def _is_below(field: str, parents: tuple[str, ...]) -> bool:
 
 def check_record(record: RunRecord, model: str) -> Iterator[Problem]:
     """R and T codes. model: the name in the manifest."""
-    for field in dict.fromkeys(_impossible(record)):
+    for field in _impossible(record):
         yield Problem("R02", f"{field}: no run can have this value")
-    if record.engine_version != ENGINE_VERSION:
-        message = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
-        yield Problem("R03", message)
-    if record.key not in _keys(record):
-        yield Problem("R05", "the key does not follow from what the record says")
-    name = record.model.id
+    name, engine = record.model.id, record.engine_version
     if record.model.revision is not None:
         name = f"{name}@{record.model.revision}"
-    if model != name:
-        yield Problem("R06", "is of another model than the manifest names")
+    engines = f"was made by engine {engine}, this is engine {ENGINE_VERSION}"
+    other_engine = Problem("R03", engines)
+    other_key = Problem("R05", "the key does not follow from what the record says")
+    other_model = Problem("R06", "is of another model than the manifest names")
+    yield from found(
+        {
+            other_engine: engine != ENGINE_VERSION,
+            other_key: record.key not in _keys(record),
+            other_model: model != name,
+        }
+    )
     reason = why_not_submitted(record)
     if not reason and record.label_map:
         reason = "maps the labels of another head"
@@ -109,52 +115,38 @@ def _spec_problems(record: RunRecord) -> Iterator[Problem]:
 
 def _impossible(record: RunRecord) -> Iterator[str]:
     """Names of fields whose value no run has."""
-    yield from _impossible_scores(record)
-    training, model = record.training, record.model
-    if training.precision not in ("bf16", "fp32"):
-        yield "training.precision"
-    steps = [training.best_step, *(point.step for point in training.curve)]
-    if max(steps) > training.steps:
-        yield "training.steps"
+    training, model, slices, windows = record.training, record.model, record.slices, record.windows
+    scores_of_slices_possible = all(_are_possible(part.scores) for part in slices.values())
+    ceiling_possible = all(0 <= score <= 1 for score in windows.ceiling.values())
+    too_many_truncated = windows.truncated_documents > record.task.test_documents
+    last_step = max([training.best_step, *(point.step for point in training.curve)])
     has_threshold = training.threshold is not None
-    if has_threshold != traits_of(record.task.type).thresholds:
-        yield "training.threshold"
-    if model.parameters < 1:
-        yield "model.parameters"
-    if model.revision is not None and REVISION.fullmatch(model.revision) is None:
-        yield "model.revision"
-    if DEVICE.fullmatch(record.provenance.device) is None:
-        yield "provenance.device"
-    yield from _impossible_costs(record)
+    has_odd_revision = model.revision is not None and not REVISION.fullmatch(model.revision)
+    least_seconds, seconds = _counted_seconds(record), record.cost.seconds
+    return found(
+        {
+            "scores": not _are_possible(record.scores),
+            "slices": not (scores_of_slices_possible and slices.keys() <= set(SLICES)),
+            "windows": too_many_truncated or not ceiling_possible,
+            "training.precision": training.precision not in ("bf16", "fp32"),
+            "training.steps": last_step > training.steps,
+            "training.threshold": has_threshold != traits_of(record.task.type).thresholds,
+            "model.parameters": model.parameters < 1,
+            "model.revision": has_odd_revision,
+            "provenance.device": not DEVICE.fullmatch(record.provenance.device),
+            "cost.peak_memory_bytes": record.cost.peak_memory_bytes < 2 * model.parameters,
+            "cost.seconds": not seconds or least_seconds > 1.1 * seconds + 1e-3,
+        }
+    )
 
 
-def _impossible_costs(record: RunRecord) -> Iterator[str]:
-    cost = record.cost
-    if cost.peak_memory_bytes < 2 * record.model.parameters:
-        yield "cost.peak_memory_bytes"
-    counted = cost.train_seconds + cost.evaluation_seconds
+def _counted_seconds(record: RunRecord) -> float:
+    """What the seconds of a run cannot be less than."""
     if record.track == "frozen" or record.task.type == NEEDLE:
         # a frozen encoder's states are computed once for several seeds; their seconds stand in each
         # of these runs
-        counted = 0.0
-    if not cost.seconds or counted > 1.1 * cost.seconds + 1e-3:
-        yield "cost.seconds"
-
-
-def _impossible_scores(record: RunRecord) -> Iterator[str]:
-    if not _are_possible(record.scores):
-        yield "scores"
-    for part in record.slices.values():
-        if not _are_possible(part.scores):
-            yield "slices"
-    if not record.slices.keys() <= set(SLICES):
-        yield "slices"
-    windows = record.windows
-    if windows.truncated_documents > record.task.test_documents:
-        yield "windows"
-    for score in windows.ceiling.values():
-        if not 0 <= score <= 1:
-            yield "windows"
+        return 0.0
+    return record.cost.train_seconds + record.cost.evaluation_seconds
 
 
 def _are_possible(scores: dict[str, float]) -> bool:
@@ -164,12 +156,12 @@ def _are_possible(scores: dict[str, float]) -> bool:
 
 def differing(claimed: dict[str, float], computed: dict[str, float]) -> list[str]:
     """Names whose numbers are not the same in both, or are in one alone."""
-    names = []
-    for name in sorted(claimed.keys() | computed.keys()):
+
+    def is_same(name: str) -> bool:
         distance = abs(claimed.get(name, math.inf) - computed.get(name, -math.inf))
-        if not distance <= TOLERANCE:  # NaN is none either
-            names.append(name)
-    return names
+        return distance <= TOLERANCE  # NaN is none either
+
+    return [*filterfalse(is_same, sorted(claimed.keys() | computed.keys()))]
 
 
 def _keys(record: RunRecord) -> set[str]:
@@ -181,42 +173,42 @@ def _keys(record: RunRecord) -> set[str]:
         protocol["fold"] = record.resampling.fold
     if record.model.changes:
         protocol["checkpoint"] = list(record.model.changes)
-    keys = set()
-    for precision in (record.training.precision, "bf16", "fp32"):
-        key = run_key(
-            model_hash=record.model.hash,
-            task_hash=record.task.hash,
-            data_hash=record.task.data_hash,
-            seed=record.seed,
-            precision=precision,
-            track=record.track,
-            limit=record.limit,
-            protocol=protocol or None,
-            engine_version=record.engine_version,
-        )
-        keys.add(key)
-    return keys
+    key_in = partial(
+        run_key,
+        model_hash=record.model.hash,
+        task_hash=record.task.hash,
+        data_hash=record.task.data_hash,
+        seed=record.seed,
+        track=record.track,
+        limit=record.limit,
+        protocol=protocol or None,
+        engine_version=record.engine_version,
+    )
+    return {key_in(precision=p) for p in (record.training.precision, "bf16", "fp32")}
 
 
 def _says_otherwise(record: RunRecord, spec: TaskSpec, source: Source) -> bool:
     """Whether the record's fields are not those of the spec."""
     task, metric = record.task, spec.metric
     rule, splits = spec.resampled(source), record.resampling
-    if splits is not None and splits.fold >= splits.folds:
-        return True
     split = None if rule is None else (rule.fold_files, rule.seed)
     claimed_split = None if splits is None else (splits.folds, record.seed - splits.fold)
-    claimed = (
-        *(task.type, task.language, task.version, task.primary, task.paper),
-        *(task.corpus, task.negative_label, record.redacted, claimed_split),
+    claimed_and_declared = (
+        (task.type, spec.type),
+        (task.language, spec.language),
+        (task.version, spec.version),
+        (task.primary, metric.primary),
+        (task.paper, metric.paper),
+        (task.corpus, spec.corpus_id),
+        (task.negative_label, metric.negative_label),
+        (record.redacted, spec.access == "agreement"),
+        (claimed_split, split),
+        (task.hash, sha256_of(canonical(record.protocol).encode())),
+        (splits is None or splits.fold < splits.folds, True),
+        (fits(task.labels, spec), True),
+        (set(task.gold_labels) <= set(task.labels), True),
     )
-    of_spec = (
-        *(spec.type, spec.language, spec.version, metric.primary, metric.paper),
-        *(spec.corpus_id, metric.negative_label, spec.access == "agreement", split),
-    )
-    is_hashed = sha256_of(canonical(record.protocol).encode()) == task.hash
-    has_labels = fits(task.labels, spec) and set(task.gold_labels) <= set(task.labels)
-    return claimed != of_spec or not is_hashed or not has_labels
+    return any(claimed != declared for claimed, declared in claimed_and_declared)
 
 
 def fits(labels: tuple[str, ...], spec: TaskSpec) -> bool:

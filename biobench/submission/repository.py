@@ -7,6 +7,7 @@ each submission passes the checks of `verify-submission` before it is copied int
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -104,13 +105,18 @@ def push(address: str, folder: Path) -> SentSubmission:
     if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
     title, path = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
-    lines = [f"`biobench verify-submission`: {verification.summary()}"]
-    for check in verification.checks:
-        lines.append(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
-    text = "\n- ".join(lines)
+    text = _request_text(verification)
     if address.startswith(HUB):
         return _open_request(address, folder, path, title=title, text=text)
     return SentSubmission(_push_branch(address, folder, path, title), None, text)
+
+
+def _request_text(verification: Verification) -> str:
+    """What a request says of the check: its summary, then a line for each finding."""
+    lines = [f"`biobench verify-submission`: {verification.summary()}"]
+    for check in verification.checks:
+        lines.append(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
+    return "\n- ".join(lines)
 
 
 def _open_request(
@@ -193,7 +199,7 @@ def _take(
     folder = target / source.name
     if not _NAME.fullmatch(source.name):
         return "refused", "its name is no folder's name"
-    exists = folder.exists() or folder.is_symlink()
+    exists = os.path.lexists(folder)
     ours, theirs = _whole(folder), _whole(source)
     if exists and theirs is not None and not _continues(ours, theirs):
         return (
@@ -240,7 +246,7 @@ def _put(source: Path, folder: Path) -> None:
     """A copy of a submission in its place, over an earlier one."""
     with temporary_folder(folder) as aside, writing(folder):
         shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
-        if folder.exists() or folder.is_symlink():
+        if os.path.lexists(folder):
             shutil.rmtree(folder)
 
 

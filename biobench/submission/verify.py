@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import load_task
+from biobench.data.counts import label_occurrences
 from biobench.data.load import load_folds, subset
 from biobench.data.locate import DataRoot
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
+from biobench.kinds.needle import within_window
 from biobench.report.escape import plain, words
 from biobench.report.tasks import NEEDLE, shipped
 from biobench.schema.document import Document, Prediction, TaskData
@@ -23,7 +25,7 @@ from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, parts_of, scored
 from biobench.score.slices import slice_scores
 from biobench.store import Brief, Store
-from biobench.store.statements import Draw, Statement, statement_on
+from biobench.store.statements import Draw, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import (
     Check,
@@ -32,6 +34,7 @@ from biobench.submission.checks import (
     State,
     Verification,
     error,
+    found,
     is_refused,
 )
 from biobench.submission.content import check_predictions
@@ -70,10 +73,8 @@ def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None
     is_proved = False
     if against is not None:
         earlier = earlier_runs(against, folder, {record.task.id for record in records})
-        statement, of_statement = _stated(folder, against)
+        draws, is_proved, of_statement = _stated(folder, against)
         checks += of_statement
-        if statement is not None:
-            draws, is_proved = statement.draws, statement.proved
     checks += check_copies([StoredRun(Brief.of(record), store) for record in sound], earlier or [])
     checks += _denied(draws)
     leads = _unproved_leads(records, earlier, draws)
@@ -93,16 +94,18 @@ def _sound(records: Sequence[RunRecord], checks: Sequence[Check]) -> list[RunRec
     return [record for record in records if _file_of(record) not in contradicted]
 
 
-def _stated(folder: Path, results: Path) -> tuple[Statement | None, list[Check]]:
-    """What a maintainer here stated of the submission; W03 where that cannot be read."""
+def _stated(folder: Path, results: Path) -> tuple[tuple[Draw, ...], bool, list[Check]]:
+    """The runs that a maintainer drew here, and whether they prove the submission; W03 where the
+    statement cannot be read.
+    """
     try:
         statement = statement_on(folder, results)
     except StoreError as damage:
-        return None, [Check("W03", "warning", "statements", damage.what)]
-    if statement is not None and statement.foreign is not None:
+        return (), False, [Check("W03", "warning", "statements", damage.what)]
+    if statement is None or statement.foreign is not None:
         # what another repository says of its own draws proves nothing here
-        return None, []
-    return statement, []
+        return (), False, []
+    return statement.draws, statement.proved, []
 
 
 def _file_of(record: RunRecord, kind: str = "json") -> str:
@@ -183,14 +186,13 @@ def _unproved_leads(
 ) -> list[Check]:
     """W01: what would lead without an agreeing draw of a maintainer."""
     briefs = None if earlier is None else [run.brief for run in earlier]
-    waiting = {lead[:3]: lead.what for lead in leading(records, briefs)}
-    for draw in draws:
-        if draw.agrees:
-            waiting.pop((draw.task, draw.task_hash, draw.track), None)
+    proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
+    remedy = "waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
     checks = []
-    for (task, *_), what in waiting.items():
-        message = f"{what}: waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
-        checks.append(Check("W01", "person", f"runs/{task}", message))
+    for lead in leading(records, briefs):
+        if (lead.task, lead.task_hash, lead.track) not in proved:
+            folder = f"runs/{lead.task}"
+            checks.append(Check("W01", "person", folder, f"{lead.what}: {remedy}"))
     return checks
 
 
@@ -228,16 +230,6 @@ def check_run(store: Store, record: RunRecord, data: TaskData | None) -> list[Ch
     return [] if problem is None else [problem.at(_file_of(record, "parquet"))]
 
 
-def within_window(documents: Sequence[Document], window: int) -> list[Document]:
-    """All documents but needle examples of whole tokens that are longer than the window."""
-    within = []
-    for document in documents:
-        plan = document.plan
-        if plan is None or plan.fit != "tokens" or plan.length <= window:
-            within.append(document)
-    return within
-
-
 def _problems(store: Store, record: RunRecord, data: TaskData | None) -> Iterator[Problem]:
     """What is wrong with a run's predictions, the most basic first."""
     if data is not None:
@@ -261,14 +253,18 @@ def _problems(store: Store, record: RunRecord, data: TaskData | None) -> Iterato
 def _data_problems(record: RunRecord, data: TaskData) -> Iterator[Problem]:
     """What the record says of its data that is not so."""
     task, folds = record.task, record.resampling
-    if data.hash != task.data_hash:
-        yield Problem("D02", "was made on other data than the data here")
     here = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
     claimed = (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold)
     other_fold = folds is not None and len(data.train) != folds.train_documents
-    if here != claimed or other_fold:
-        message = "labels, numbers of documents or lost mentions are not those of the data"
-        yield Problem("D01", message)
+    other_data = Problem("D02", "was made on other data than the data here")
+    message = "labels, numbers of documents or lost mentions are not those of the data"
+    other_counts = Problem("D01", message)
+    return found(
+        {
+            other_data: data.hash != task.data_hash,
+            other_counts: here != claimed or other_fold,
+        }
+    )
 
 
 def _number_problems(
@@ -276,13 +272,18 @@ def _number_problems(
 ) -> Iterator[Problem]:
     """Documents that are missing or twice. predictions: their number."""
     number = len(stored)
-    if len({document.id for document in stored}) < number:
-        yield Problem("S02", "a document is there twice")
+    twice = Problem("S02", "a document is there twice")
+    other_number = Problem("D01", "the number of documents is not that of its gold")
+    unanswered = Problem("S02", f"{number - predictions} documents lack a prediction")
     # a needle run scores the lengths that its window holds, and no others
-    if number != record.task.test_documents and record.task.type != NEEDLE:
-        yield Problem("D01", "the number of documents is not that of its gold")
-    if predictions != number:
-        yield Problem("S02", f"{number - predictions} documents lack a prediction")
+    is_counted = record.task.type != NEEDLE
+    return found(
+        {
+            twice: len({document.id for document in stored}) < number,
+            other_number: is_counted and number != record.task.test_documents,
+            unanswered: predictions != number,
+        }
+    )
 
 
 def _gold_problems(
@@ -298,36 +299,41 @@ def _gold_problems(
     if not (same_documents and same_gold):
         yield Problem("D01", "its documents or their gold are not those of the data")
     for prediction in predictions:
-        last = max((span.end for span in prediction.spans), default=0)
-        if last > lengths[prediction.document]:
+        ends = [span.end for span in prediction.spans]
+        if max(ends, default=0) > lengths[prediction.document]:
             yield Problem("P01", "holds spans that end beyond the text")
 
 
 def _truths(documents: Sequence[Document]) -> set[Any]:
-    return {(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in documents}
+    truths = set()
+    for document in documents:
+        spans, labels = frozenset(document.spans), frozenset(document.labels)
+        truths.add((document.id, document.group, spans, labels))
+    return truths
 
 
 def _score_problems(
     record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
 ) -> Iterator[Problem]:
     """Scores and labels that the predictions do not give."""
-    labels: set[str] = set()
-    for document in gold:
-        labels.update(document.labels, (span.label for span in document.spans))
+    labels = set(label_occurrences(gold))
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
         yield Problem("D01", "the labels with gold are not those of its gold")
     recomputed = scored(record, gold, predictions)
+    scores, per_label = recomputed.scores, recomputed.per_label
     # A record of an earlier version lacks the scores that came later, and one of a machine without
     # seqeval its figures. What runs are ranked by may not be missing.
     expected = {record.task.primary, record.task.paper, *record.scores}
     if has_f1(record.task.type):
         expected.update(metric.name for metric in F1_AVERAGES)
-    comparable = {name: recomputed.scores[name] for name in expected & recomputed.scores.keys()}
-    if names := differing(record.scores, comparable):
-        yield Problem("S01", f"the predictions do not give the claimed {', '.join(names[:5])}")
-    for label in record.per_label.keys() | recomputed.per_label.keys():
-        claimed = record.per_label.get(label, {})
-        if differing(claimed, recomputed.per_label.get(label, {})):
+    comparable = {name: scores[name] for name in expected & scores.keys()}
+    names = differing(record.scores, comparable)
+    if names:
+        named = ", ".join(names[:5])
+        yield Problem("S01", f"the predictions do not give the claimed {named}")
+    for label in record.per_label.keys() | per_label.keys():
+        claimed, computed = record.per_label.get(label, {}), per_label.get(label, {})
+        if differing(claimed, computed):
             yield Problem("S03", "the predictions do not give the numbers of its labels")
 
 
@@ -347,11 +353,11 @@ def _slice_problems(
         return
     recipe = load_task(record.task.id, record.overrides).spec.training
     trained_on = subset(data.train, recipe.train_fraction, recipe.train_documents)
-    computed = slice_scores(record.task, parts_of(record.task.type, trained_on, gold), predictions)
+    parts = parts_of(record.task.type, trained_on, gold)
+    computed = slice_scores(record.task, parts, predictions)
     for name, claimed in record.slices.items():
-        recomputed = computed.get(name)
-        is_same_part = recomputed is not None and recomputed.gold == claimed.gold
-        if not is_same_part or differing(claimed.scores, computed[name].scores):
+        part = computed.get(name)
+        if part is None or part.gold != claimed.gold or differing(claimed.scores, part.scores):
             yield Problem("S04", f"the predictions do not give the scores on {name[:40]}")
 
 
@@ -359,22 +365,30 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
     """R09: runs of several checkpoints under one name. C codes: seeds that are there twice,
     missing, or replaced.
     """
-    if len({record.model.hash for record in records}) > 1:
+    checkpoints = {record.model.hash for record in records}
+    if len(checkpoints) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
-        folder = f"runs/{task}"
-        present = {run.seed for run in runs}
-        if len(present) < len(runs):
-            yield error("C03", folder, "a seed is there twice")
-        needed = _needed_seeds(task, runs[0])
-        if not needed - present:
-            continue
-        seeds = ", ".join(map(str, sorted(needed - present)))
-        yield Check("C02", "warning", folder, f"seeds {seeds} of the protocol are missing")
-        if present - needed:
-            seeds = ", ".join(map(str, sorted(present - needed)[:10]))
-            message = f"seeds {seeds} replace them: they may have been chosen"
-            yield Check("C05", "person", folder, message)
+        for problem in _seed_problems(task, runs):
+            yield problem.at(f"runs/{task}")
+
+
+def _seed_problems(task: str, runs: Sequence[RunRecord]) -> Iterator[Problem]:
+    """C codes, of runs of one task under the same conditions."""
+    present, needed = {run.seed for run in runs}, _needed_seeds(task, runs[0])
+    missing, others = sorted(needed - present), sorted(present - needed)
+    if len(present) < len(runs):
+        yield Problem("C03", "a seed is there twice")
+    if missing:
+        message = f"seeds {_listed(missing)} of the protocol are missing"
+        yield Problem("C02", message, "warning")
+    if missing and others:
+        message = f"seeds {_listed(others[:10])} replace them: they may have been chosen"
+        yield Problem("C05", message, "person")
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def _needed_seeds(task: str, run: RunRecord) -> set[int]:

@@ -5,6 +5,7 @@ answer.
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -52,6 +53,25 @@ def test_a_number_that_another_process_has_now_is_another_process() -> None:
         "nobody has waited for it yet"
     )
     child.wait()
+
+
+def test_a_process_is_limited_and_keeps_the_limits_that_it_is_under() -> None:
+    command = (
+        "import resource; from biobench.core.processes import limit_process;"
+        "limit_process(2**50, 100);"
+        "print(*resource.getrlimit(resource.RLIMIT_AS), *resource.getrlimit(resource.RLIMIT_CPU))"
+    )
+
+    def limit_child() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2**35, 2**36))
+
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, check=True, preexec_fn=limit_child
+    )
+    soft, hard, seconds, most_seconds = map(int, done.stdout.split())
+    assert (soft, hard) == (2**35, 2**35 + 1)
+    assert 100 < seconds < 200
+    assert most_seconds == seconds + 1
 
 
 @pytest.mark.parametrize("name", [FOREIGN, "", "no process", "0-0-0", "../x"])

@@ -48,7 +48,7 @@ def test_a_span_inside_a_word_is_widened_and_is_lost_to_the_oracle() -> None:
     units, encoded = _encoded("un antibiotique oral", Span(7, 15, "X"), Span(3, 20, "Y"))
     assert span_ner.span_targets(units, encoded, LABELS).tolist() == [[1, 1, 0], [1, 2, 1]]
     found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
-    said = span_ner.predict_spans(units, found, ("X", "Y"), filtered=False)
+    said = span_ner.predict_spans(units, found, ("X", "Y"))
     assert said.spans == (Span(3, 15, "X"), Span(3, 20, "Y"))
 
 
@@ -61,8 +61,9 @@ def test_two_types_on_one_span_stay_two() -> None:
     spans = (Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X"))
     units, encoded = _encoded("toux sèche", *spans)
     found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
-    for filtered, wanted in ((False, spans), (True, spans[1:])):
-        said = span_ner.predict_spans(units, found, ("X", "Y"), filtered=filtered)
+    filtered = span_ner.same_type_filter(found)
+    for answers, wanted in ((found, spans), (filtered, spans[1:])):
+        said = span_ner.predict_spans(units, answers, ("X", "Y"))
         assert set(said.spans) == set(wanted)
 
 
@@ -174,7 +175,7 @@ def test_windows_show_every_token_and_no_offset_moves(
         found = [span_ner.gold_answers(worded, w, LABELS, 40, tagger=False) for w in windows]
         merged = merge_spans(windows, found)
         assert len(merged) == len(np.unique(merged, axis=0)), "a span is decided by one window"
-        said = span_ner.predict_spans(worded, merged, ("X", "Y"), filtered=False)
+        said = span_ner.predict_spans(worded, merged, ("X", "Y"))
         assert set(said.spans) == set(document.spans)
 
 

@@ -123,6 +123,20 @@ def test_a_sequence_is_scored_alike_alone_and_in_company(variant: str) -> None:
         assert not both.inside[4, 1:].any()
 
 
+@pytest.mark.parametrize("variant", ["crf_biaffine", "biaffine"])
+def test_a_batch_without_words_has_no_spans_and_can_be_trained_on(variant: str) -> None:
+    head = _head(variant)
+    scores = head(torch.randn(4, 8), _units([0, 0]))
+    nothing = np.zeros((0, 3), np.int64)
+    loss = span_loss(scores, [nothing, nothing])
+    loss.backward()
+    assert loss.item() == 0
+    windows = [Encoded(np.arange(2)), Encoded(np.arange(2))]
+    with torch.no_grad():
+        answers = span_answers(head(torch.randn(4, 8), _units([0, 0])), windows)
+    assert [spans.shape for spans in answers] == [(0, 4), (0, 4)]
+
+
 def test_the_tagger_learns_the_outermost_spans_only() -> None:
     rows = np.array([[0, 3, 1], [1, 2, 1], [2, 5, 1], [1, 2, 0], [4, 4, 0], [5, 5, 1]])
     tags = bioul_targets([rows], [6], 2)[0]

@@ -176,6 +176,8 @@ LIES: dict[str, tuple[str, Any, str]] = {
         "R02",
     ),
     "no parameters": ("model.parameters", 0, "R02"),
+    "an odd branch": ("model.revision", "a branch", "R02"),
+    "markup as a device": ("provenance.device", "CPU [verified]", "R02"),
     "oracle of 7": ("windows.ceiling", {"macro_f1": 7.0}, "R02"),
     "all truncated": ("windows.truncated_documents", 10**6, "R02"),
     "fp8": ("training.precision", "fp8", "R02"),
@@ -333,6 +335,27 @@ def test_answers_that_no_model_gives(stored, fields):
     assert check_predictions(run, gold, predictions) == []
     (check,) = check_predictions(run, gold, [replace(first, **fields), *predictions[1:]])
     assert check.code == "P01"
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        ("regression", {"label_scores": (0.5, 0.5)}, "one number of the scale"),
+        ("regression", {"label_scores": (5.5,)}, "one number of the scale"),
+        ("regression", {"label_scores": (1.0,), "labels": ("a",)}, "one number of the scale"),
+        ("synonyms", {"labels": ("a", "a")}, "different labels in order"),
+        ("synonyms", {"labels": tuple("abcdefghijklmnopqrstu")}, "different labels in order"),
+        ("span_ner", {"labels": ("a",)}, "labels of documents"),
+        ("span_ner", {"spans": (Span(0, 1, "a"),), "span_scores": (1.0, 1.0)}, "of span scores"),
+        ("span_ner", {"spans": (Span(0, 1, "a"), Span(0, 1, "a"))}, "a span twice"),
+    ],
+)
+def test_answers_that_no_model_of_the_kind_gives(kind, fields, words):
+    run = record()
+    task = run.task.model_copy(update={"type": kind, "labels": ("a",)})
+    run = run.model_copy(update={"task": task, "scale": (0.0, 5.0)})
+    (check,) = check_predictions(run, [], [Prediction("n", **fields)])
+    assert (check.code, words in check.what) == ("P01", True)
 
 
 @pytest.mark.parametrize(
