@@ -118,9 +118,8 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
 
 def _pipeline(masked: bool, both_sides: bool) -> str:
     """The hub's task name: one whose pipeline can load the class of the exported model."""
-    if masked != both_sides:
-        return "feature-extraction"
-    return "fill-mask" if masked else "text-generation"
+    by_class = {(True, True): "fill-mask", (False, False): "text-generation"}
+    return by_class.get((masked, both_sides), "feature-extraction")
 
 
 def _summary(ledger: Ledger, masked: bool, both_sides: bool) -> str:

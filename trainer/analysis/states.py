@@ -12,6 +12,7 @@ import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
             f"{min(count, available)} texts are too few to compare states on",
             hint="--texts should hold hundreds",
         )
-    union = dict(sorted(pair for reservoir in reservoirs for pair in reservoir.slots.values()))
+    slots = chain.from_iterable(reservoir.slots.values() for reservoir in reservoirs)
+    union = dict(sorted(slots))
     numbers = np.array(list(union))
     used = seeds if available > count else seeds[:1]
     drawn = {}

@@ -28,7 +28,7 @@ from trainer.corpus.tokenised import REASONS, Encoding, StageReport, Tokenised, 
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
 from trainer.order import shuffled
-from trainer.recipe.corpus import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import Cleaning, CorpusSource, CorpusSpec
 
 CACHE = "corpus.cache in the recipe (or --cache)"
 FORMAT = 1
@@ -117,7 +117,7 @@ def _build(
     dtype = "uint16" if max(tokenizer.get_vocab().values()) < 1 << 16 else "uint32"
     end = end_token(tokenizer)
     assert end is not None
-    fingerprints = None if spec.clean is None else Fingerprints(spec.clean)
+    fingerprints = Fingerprints(spec.clean or Cleaning())
     encoding = Encoding(tokenizer, end, dtype, excluded, fingerprints)
     tokenised = tokenise(spec, encoding, work, say)
     by_task = {}
