@@ -80,7 +80,7 @@ class Features:
             self.bounds[name] = unit_bounds(split, words=self.words).tolist()
         self.states: dict[str, Tensor] = {}
         self.real: dict[str, Tensor] = {}
-        self.restart()
+        self._forget()
 
     def of(self, prepared: Prepared, precision: Precision) -> bool:
         """Whether these are the states of this task in this precision."""
@@ -91,10 +91,13 @@ class Features:
         outcome.record = outcome.record.model_copy(update={"resumed": self.resumed})
         outcome.earlier_seconds += self.earlier
 
-    def restart(self, why: str | None = None) -> None:
-        """Forget what is encoded."""
-        if why is not None:
-            self.backoffs.append(why)
+    def restart(self, why: str) -> None:
+        """Begin again, and record the reason."""
+        self.backoffs.append(why)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is encoded."""
         vectors = 1
         if self.probe.pooling == "attention" and not self.words:
             vectors += self.probe.segments
@@ -115,7 +118,7 @@ class Features:
             self._encode(name, batch)
             self.ended = number
             stops = STOP()
-            if keep is not None and (stops or keep.due()):
+            if keep is not None and keep.is_due(stops=stops):
                 keep.save(self._saved_state)
             if stops:
                 raise RunStoppedError

@@ -153,7 +153,7 @@ class Run:
             self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            saves = self._save_is_due(stops)
+            saves = self.keep is not None and self.keep.is_due(stops=stops)
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             self._tell()
@@ -167,9 +167,6 @@ class Run:
             if stops:
                 raise RunStoppedError
         return False
-
-    def _save_is_due(self, stops: bool) -> bool:
-        return self.keep is not None and (stops or self.keep.due())
 
     def _time_kernels(self) -> None:
         """Let the encoder choose its kernel by documents of the first batch."""

@@ -73,6 +73,10 @@ class Savepoint:
         """Whether enough work was done since the last write."""
         return self.problem is None and time.perf_counter() - self._last >= self._wait
 
+    def is_due(self, *, stops: bool) -> bool:
+        """Whether a state is to be written now. stops: the run is about to stop."""
+        return stops or self.due()
+
     def load(self) -> dict[str, Any] | None:
         """What `save` was given last, on the CPU.
 

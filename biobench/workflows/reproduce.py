@@ -227,26 +227,25 @@ def _repeated(row: Reproduction, store: Store, record: RunRecord, again: Again) 
         )
     if record.origin != "run":
         raise UsageError("its predictions were made elsewhere", hint="`biobench score` reads them")
-    stored_answers = store.stored_predictions(record)[1]
-    low, high = _interval(store, record) or (None, None)
+    _, stored_answers = store.stored_predictions(record)
+    interval = _interval(store, record)
     repeated, answers = again.run(record, record.seed)
     score = repeated.scores[row.metric]
     row = row._replace(
         again=score,
-        low=low,
-        high=high,
         same=alike(record, stored_answers, answers),
         machine=_machine_changes(record.provenance, repeated.provenance),
     )
-    if stored_answers == answers and score != row.stored:
+    low, high = row.stored, row.stored
+    if interval is not None:
+        low, high = interval
+        row = row._replace(low=low, high=high)
+    if stored_answers == answers:
+        if score == row.stored:
+            return row._replace(agreement="identical")
         reason = "the predictions are the same, the record's score is not theirs"
         return row._replace(agreement="outside", reason=reason)
-    if stored_answers == answers:
-        return row._replace(agreement="identical")
-    is_within = score == row.stored
-    if low is not None and high is not None:
-        is_within = low <= score <= high
-    return row._replace(agreement="within" if is_within else "outside")
+    return row._replace(agreement="within" if low <= score <= high else "outside")
 
 
 def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
@@ -377,9 +376,8 @@ def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tupl
     """
     n = len(values)
     spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
-    half = math.sqrt(
-        special.stdtrit(n - 1, 0.975) ** 2 * spread + special.ndtri(0.975) ** 2 * noise
-    )
+    t, z = special.stdtrit(n - 1, 0.975), special.ndtri(0.975)
+    half = math.sqrt(t**2 * spread + z**2 * noise)
     return float(centre - half), float(centre + half)
 
 
@@ -395,6 +393,5 @@ def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]
     centre = float(means.mean())
     # Laplace's estimate: runs that agree on every document may still differ on the next one
     share = (centre * documents + 1) / (documents + 2)
-    return prediction_interval(
-        centre, (means - centre) * (n - 1) / (n - 2), share * (1 - share) / documents
-    )
+    effects = (means - centre) * (n - 1) / (n - 2)
+    return prediction_interval(centre, effects, share * (1 - share) / documents)

@@ -207,8 +207,8 @@ def scores_of(
     tasks = study.benchmark.all_ids
     briefs = []
     for brief in store.briefs()[0]:
-        is_of_study = brief.weights in names and brief.task in tasks
-        if is_of_study and _declared(study.benchmark, brief):
+        is_of_model = brief.weights in names
+        if is_of_model and brief.task in tasks and _declared(study.benchmark, brief):
             briefs.append(brief)
     groups: Sequence[RunGroup] = group_runs(briefs, task_infos(briefs, ()), store)
     if slice is not None:
