@@ -20,7 +20,7 @@ from trainer.ledger import FILE, Ledger, LedgerCorpus, PhaseRecord
 from trainer.model.network import model_from_config
 from trainer.recipe.fields import human
 from trainer.recipe.spec import Recipe
-from trainer.train.distributed import World
+from trainer.train.distributed import World, whole_tensor
 
 BEGINNING = "start.json"
 """Of a run's `start` folder, the file that is neither config nor tokenizer."""
@@ -40,10 +40,9 @@ def export(
     gives more files, name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
-    weights = {  # gathered where they are sharded
-        name: (p.full_tensor() if hasattr(p, "full_tensor") else p).detach().cpu()
-        for name, p in model.named_parameters()
-    }
+    weights = {}
+    for name, parameter in model.named_parameters():
+        weights[name] = whole_tensor(parameter.detach()).cpu()
     if world.first:
         plain = model_from_config(start)
         with torch.no_grad():

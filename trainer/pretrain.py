@@ -168,15 +168,15 @@ def _train_phase(run: State) -> PreparedPhase | None:
     Raises TrainingError when the loss is not finite.
     """
     recipe, world, at = run.recipe, run.world, run.progress
-    index, phase = at.phase, recipe.phases[at.phase]
+    index = at.phase
+    phase = recipe.phases[index]
     data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
-    model, run.model = run.model or model_from_config(run.out / START), None
+    model = run.model or model_from_config(run.out / START)
+    run.model = None
     if at.step == 0:
-        at.drawn = 0
-        for earlier, done in zip(recipe.phases, at.done, strict=False):
-            if phase.data == "continue" and recipe.corpus_of(earlier) == recipe.corpus_of(phase):
-                at.drawn = done.last_sample + 1
-        at.first_sample, at.order_hash, at.targets = at.drawn, "", 0
+        at.first_sample = at.drawn = _first_sample(recipe, at, phase)
+        at.order_hash = ""
+        at.targets = 0
     training = prepare(recipe, index, model, run.saved, world)
     fixed = world.device.type == "cuda" or recipe.engine.compiles("cpu")
     vocabulary = vocabulary_of(run.tokenizer, model.config.vocab_size)
@@ -193,6 +193,17 @@ def _train_phase(run: State) -> PreparedPhase | None:
         export(training.module.model, run.out / START, run.out / "phases" / phase.name, world)
     _save(run, training, phase_end_name(index, phase.name))
     return training
+
+
+def _first_sample(recipe: Recipe, at: Progress, phase: Phase) -> int:
+    """The first window of a phase: the one after those that phases on the same text have read."""
+    first = 0
+    if phase.data == "continue":
+        spec = recipe.corpus_of(phase)
+        for earlier, done in zip(recipe.phases, at.done, strict=False):
+            if recipe.corpus_of(earlier) == spec:
+                first = done.last_sample + 1
+    return first
 
 
 def _loop(
@@ -214,9 +225,11 @@ def _loop(
         due, is_last = _is_due(save_every, at.step), at.step == steps
         stopping = step.stops or (world.size == 1 and run.stop())
         if _is_due(recipe.logging.every, at.step) or is_last or due or stopping:
-            loss = float(world.total(step.loss.clone()).item()) / max(step.targets, 1)
+            summed = world.total(step.loss.clone())
+            loss = float(summed) / max(step.targets, 1)
             logged = time.perf_counter()
-            speed = (at.step - logged_step) * step_tokens / max(logged - logged_at, 1e-9)
+            tokens = (at.step - logged_step) * step_tokens
+            speed = tokens / max(logged - logged_at, 1e-9)
             logged_at, logged_step = logged, at.step
             _report(run, phase, loss, step, speed=speed, cost=cost)
         if is_last:

@@ -142,8 +142,9 @@ class Features:
     def _encode(self, name: str, batch: Sequence[int]) -> None:
         """Encode windows of a split and keep their states."""
         windows = [self.splits[name].encoded[index] for index in batch]
+        ids, types = ids_and_types(windows)
         with computing_in(self.precision, self.encoder.device):
-            hidden = self.encoder(*ids_and_types(windows))
+            hidden = self.encoder(ids, types)
         of_windows = torch.split(hidden.float(), list(map(len, windows)))
         for index, window, rows in zip(batch, windows, of_windows, strict=True):
             if self.words:
@@ -151,9 +152,10 @@ class Features:
             else:
                 states = self._pooled(rows)[None]
             states = states.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
-            units = slice(*self.bounds[name][index : index + 2])
-            self.states[name][units, : states.shape[1]] = states
-            self.real[name][units, : states.shape[1]] = True
+            begin, end = self.bounds[name][index : index + 2]
+            vectors = states.shape[1]
+            self.states[name][begin:end, :vectors] = states
+            self.real[name][begin:end, :vectors] = True
 
     def _pooled(self, rows: Tensor) -> Tensor:
         """(vectors, width) of one document's (tokens, width)."""

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -79,7 +80,7 @@ def _fitting(plan: RunPlan) -> int:
     if free is None:
         return 1
     need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
-    seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
+    seeds = Counter(map(attrgetter("checkpoint.hash", "task.id"), plan.items))
     fitting = int(0.9 * free / need)
     return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
 

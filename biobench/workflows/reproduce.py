@@ -8,7 +8,9 @@ import math
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import partial
+from itertools import product, starmap
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -98,7 +100,8 @@ class Again:
         if self.models is not None and (self.models / "config.json").is_file():
             return str(self.models.absolute())
         name, revision = record.model.source or record.model.id, record.model.revision
-        if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
+        path = Path(name)
+        if path.is_absolute() or ".." in path.parts or name.startswith("~"):
             message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
             raise UsageError(message, hint="name the checkpoint's folder with --models")
         if self.models is not None:
@@ -315,10 +318,14 @@ def draw(submission: Path, waiting: Collection[str], again: Again) -> Statement:
     """
     store, records = stored_runs(submission)
     groups = by_conditions(records)
-    chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
-    draws = tuple(_drawn(store, groups[key], again) for key in chosen)
-    mark: Mark = "reproduced" if all(drawn.agrees for drawn in draws) else "claimed"
-    return make_statement(submission, mark, draws)
+    chosen = [runs for key, runs in groups.items() if key[0] in waiting]
+    if not chosen:
+        chosen.append(secrets.choice(list(groups.values())))
+    draws = [_drawn(store, runs, again) for runs in chosen]
+    mark: Mark = "claimed"
+    if all(map(attrgetter("agrees"), draws)):
+        mark = "reproduced"
+    return make_statement(submission, mark, tuple(draws))
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
@@ -334,11 +341,12 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     score = repeated.scores[task.primary]
     scores = np.array([run.scores[task.primary] for run in submitted])
     low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
-    answered = [store.stored_predictions(run)[1] for run in submitted]
-    pairs = [alike(example, one, other) for one, other in product(answered, repeat=2)]
+    _, answered = zip(*map(store.stored_predictions, submitted), strict=True)
+    share_alike = partial(alike, example)
+    pairs = list(starmap(share_alike, product(answered, repeat=2)))
     agreements = np.array(pairs).reshape(number, number)
     alike_low, alike_high = agreement_interval(agreements, task.test_documents)
-    share = float(np.mean([alike(example, answers, stored) for stored in answered]))
+    share = float(np.mean([share_alike(answers, stored) for stored in answered]))
     # each split has test documents of its own, so that no answers can be compared
     answers_agree = example.resampling is not None or alike_low <= share <= alike_high
     # a claim that the board shows and filters by

@@ -157,19 +157,27 @@ def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     runs = []
     for budget, seed, arm in product(study.budgets, study.seeds, study.arms):
         run = StudyRun(arm, budget, seed, study.base, study.overrides)
-        phases = run.recipe().phases
-        share = Fraction(budget, sum(phase.tokens for phase in phases))
         overrides = [*study.overrides, f"name={run.name}"]
         overrides += [f"seeds.{kind}={seed}" for kind in ("data", "training", "init")]
-        for number, phase in enumerate(phases):
-            field = f"phases.{number}"
-            overrides.append(f"{field}.tokens={round(phase.tokens * share)}")
-            if phase.schedule.warmup:
-                overrides.append(f"{field}.schedule.warmup={round(phase.schedule.warmup * share)}")
+        overrides += _of_budget(run)
         if data_dir is not None:
             overrides.append(f"corpus.root={data_dir}")
         runs.append(replace(run, overrides=tuple(overrides)))
     return runs
+
+
+def _of_budget(run: StudyRun) -> list[str]:
+    """The overrides by which the phases of a run share its budget as its recipe's share theirs."""
+    phases = run.recipe().phases
+    share = Fraction(run.budget, sum(phase.tokens for phase in phases))
+    overrides = []
+    for number, phase in enumerate(phases):
+        tokens = round(phase.tokens * share)
+        warmup = round(phase.schedule.warmup * share)
+        overrides.append(f"phases.{number}.tokens={tokens}")
+        if phase.schedule.warmup:
+            overrides.append(f"phases.{number}.schedule.warmup={warmup}")
+    return overrides
 
 
 def pretrain_run(
@@ -259,10 +267,12 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
     from trainer.api import ledger_diff
 
     for run in runs:
+        if run.arm == study.reference:
+            continue
         reference = replace(run, arm=study.reference).name
-        folders = [out / "runs" / name for name in (reference, run.name)]
-        if run.arm != study.reference and all((f / "ledger.json").is_file() for f in folders):
-            diff = ledger_diff(*folders)
+        ledgers = [out / "runs" / name / "ledger.json" for name in (reference, run.name)]
+        if all(map(Path.is_file, ledgers)):
+            diff = ledger_diff(*ledgers)
             if not diff.matched:
                 yield f"{reference} and {run.name} are {diff.verdict}"
 

@@ -84,11 +84,14 @@ def table(
         arm_runs = outcome.whole_runs(runs, arm, budget)
         if not arm_runs:
             continue
+        reference_runs: dict[int, str] = {}
+        if arm != study.reference:
+            reference_runs = outcome.whole_runs(runs, study.reference, budget)
+        seeds = [seed for seed in arm_runs if seed in reference_runs]
+        pairs = [(arm_runs[seed], reference_runs[seed]) for seed in seeds]
         row = ArmRow(arm, budget, {seed: outcome.mean(run) for seed, run in arm_runs.items()})
         answer = None
-        reference_runs = outcome.whole_runs(runs, study.reference, budget)
-        pairs = [(arm_runs[s], reference_runs[s]) for s in arm_runs if s in reference_runs]
-        if arm != study.reference and pairs:
+        if pairs:
             row = replace(row, difference=fmean(outcome.differences(pairs)))
             answer = outcome.answer(pairs)
         rows.append(row)

@@ -225,15 +225,17 @@ def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Ten
     """In what two checkpoints compute differently, or None."""
     config, donor_config = read_config(a), read_config(b)
     for field in _COMPUTING:
-        value, donor_value = getattr(config, field, None), getattr(donor_config, field, None)
+        value = getattr(config, field, None)
+        donor_value = getattr(donor_config, field, None)
         if value != donor_value:
             return f"{field} is {value} in {a} and {donor_value} in {b}"
     unpaired = sorted(weights.keys() ^ donated.keys())
     if unpaired:
         return f"'{unpaired[0]}' is in one of them alone"
     for name, weight in weights.items():
-        if weight.shape != donated[name].shape:
-            return f"'{name}' is {tuple(weight.shape)} and {tuple(donated[name].shape)}"
+        shape, donor_shape = tuple(weight.shape), tuple(donated[name].shape)
+        if shape != donor_shape:
+            return f"'{name}' is {shape} and {donor_shape}"
     if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
         return f"the tokenizers of {a} and {b} have other vocabularies"
     return None

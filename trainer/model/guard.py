@@ -45,8 +45,9 @@ def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
     changed = tokens.clone()
     changed[:, later:] = (changed[:, later:] + vocabulary // 2) % vocabulary
     with torch.no_grad():
-        outputs, outputs_changed = forward(tokens), forward(changed)
-    return float((outputs[:, :later].float() - outputs_changed[:, :later].float()).abs().max())
+        before = forward(tokens)[:, :later].float()
+        after = forward(changed)[:, :later].float()
+    return float((before - after).abs().max())
 
 
 def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
