@@ -25,7 +25,7 @@ from biobench.errors import TrainingError
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import ids_and_types, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint, resumed_state
+from biobench.finetune.savepoint import NOT_KEPT, Savepoint, resumed_state
 from biobench.kinds import Split
 from biobench.models.encoder import Encoder
 
@@ -64,9 +64,8 @@ class Features:
         precision: Precision,
         splits: Mapping[str, Split],
     ) -> None:
-        assert prepared.spec.probe is not None
         self.encoder, self.prepared, self.splits = encoder, prepared, splits
-        self.probe, self.words = prepared.spec.probe, prepared.kind.words
+        self.probe, self.words = prepared.probe, prepared.kind.words
         self.wanted = precision
         self.precision, self.backoffs = settled_precision(encoder, precision)
         self.budget = micro_batch_tokens(encoder.device)
@@ -107,7 +106,7 @@ class Features:
             self.real[name] = torch.zeros(shape, dtype=torch.bool)
         self.ended = 0
 
-    def run(self, progress: Progress, keep: Savepoint | None) -> None:
+    def run(self, progress: Progress, keep: Savepoint) -> None:
         """Encode what is left. Raises RunStoppedError where a signal asks, with the state saved."""
         done = 0
         for number, (name, batch) in enumerate(self._batches(), start=1):
@@ -118,7 +117,7 @@ class Features:
             self._encode(name, batch)
             self.ended = number
             stops = STOP()
-            if keep is not None and keep.is_due(stops=stops):
+            if keep.is_due(stops=stops):
                 keep.save(self._saved_state)
             if stops:
                 raise RunStoppedError
@@ -178,7 +177,7 @@ def extract(
     precision: Precision,
     progress: Progress,
     splits: Mapping[str, Split] | None = None,
-    keep: Savepoint | None = None,
+    keep: Savepoint = NOT_KEPT,
 ) -> Features:
     """Run the encoder once over all splits, or continue from what `keep` holds.
 

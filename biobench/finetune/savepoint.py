@@ -163,6 +163,38 @@ class Savepoint:
         }
 
 
+class NoSavepoint(Savepoint):
+    """In the place of a savepoint where the state of a run is not kept."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), torch.device("cpu"))
+
+    def part(self, name: str) -> Savepoint:
+        """Of a part nothing is kept either."""
+        return self
+
+    def due(self) -> bool:
+        """Never."""
+        return False
+
+    def is_due(self, *, stops: bool) -> bool:
+        """Never."""
+        return False
+
+    def load(self) -> dict[str, Any] | None:
+        """There is nothing to continue from."""
+        return None
+
+    def save(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Write nothing."""
+
+    def remove(self) -> None:
+        """There is nothing to forget."""
+
+
+NOT_KEPT = NoSavepoint()
+
+
 def _cores() -> int:
     return os.cpu_count() or 1
 
@@ -172,13 +204,11 @@ def _reason(error: BaseException) -> str:
 
 
 def resumed_state(
-    keep: Savepoint | None, progress: Callable[[int, int, str], None], total: int = 1
+    keep: Savepoint, progress: Callable[[int, int, str], None], total: int = 1
 ) -> dict[str, Any] | None:
     """What the savepoint holds, None where there is nothing to continue from; says why a file is
     not used.
     """
-    if keep is None:
-        return None
     saved = keep.load()
     if keep.refusal is not None:
         progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))

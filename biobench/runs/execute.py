@@ -28,7 +28,7 @@ from biobench.finetune.kept import save_finetuned
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.ready import answer, load_ready
-from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
+from biobench.finetune.savepoint import EVERY_SECONDS, NOT_KEPT, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
 from biobench.runs.gates import ask_gate
@@ -188,7 +188,8 @@ def _one(
 def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunResult:
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
-    quiet, keep = item.task.spec.access == "agreement", None
+    quiet = item.task.spec.access == "agreement"
+    keep: Savepoint = NOT_KEPT
     # what a run learns from text under an agreement stays in the data's folder
     if not quiet:
         keep = Savepoint(
@@ -219,13 +220,13 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         stopped = False
         return item.result(request, "failed", _why_broken(error, quiet=quiet))
     finally:
-        if keep is not None and not stopped:
+        if not stopped:
             keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
 
 
 def _outcome(
-    item: Item, context: RunContext, step: Progress, keep: Savepoint | None
+    item: Item, context: RunContext, step: Progress, keep: Savepoint
 ) -> tuple[Prepared, int, Outcome]:
     """The encoded task, the encoder's parameters, and what training, or the checkpoint's own head,
     answers.

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.data.catalog import LoadedTask
@@ -250,8 +249,7 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     """The task with its data: once, or where it has several splits once for each. Raises
     DataUnavailableError.
     """
-    folder = Path(request.data_dir) if request.data_dir else None
-    folds = load_folds(task, folder, request.limit)
+    folds = load_folds(task, request.data_dir, request.limit)
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]

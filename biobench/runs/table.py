@@ -149,7 +149,7 @@ def _by_row(results: Iterable[RunResult]) -> dict[tuple[str, str, str], list[Run
 
 def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
     """The rows of the table, cells by column: one for each model, task and settings."""
-    is_plan = any(result.status == "planned" for result in results)
+    is_plan = "planned" in map(attrgetter("status"), results)
     values = _costs if is_plan else _scores
     groups = _by_row(results)
     has_settings = any(map(itemgetter(2), groups))
@@ -277,7 +277,7 @@ def settings_of(result: RunResult) -> str:
 
 def _seeds_in_words(runs: Sequence[RunResult]) -> str:
     """``42-46`` where no number is left out, else ``42, 44``."""
-    seeds = sorted({r.seed for r in runs if r.seed is not None})
+    seeds = sorted(set(_known(runs, "seed")))
     if len(seeds) > 1 and seeds[-1] - seeds[0] == len(seeds) - 1:
         return f"{seeds[0]}-{seeds[-1]}"
     return ", ".join(map(str, seeds))

@@ -115,10 +115,8 @@ def _build(
 ) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     dtype = "uint16" if max(tokenizer.get_vocab().values()) < 1 << 16 else "uint32"
-    end = end_token(tokenizer)
-    assert end is not None
     fingerprints = Fingerprints(spec.clean or Cleaning())
-    encoding = Encoding(tokenizer, end, dtype, excluded, fingerprints)
+    encoding = Encoding(tokenizer, end_token(tokenizer), dtype, excluded, fingerprints)
     tokenised = tokenise(spec, encoding, work, say)
     by_task = {}
     for source, count in tokenised.counts.items():

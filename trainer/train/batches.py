@@ -46,11 +46,11 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     """The ids that the objectives need; `rows`: the model's vocabulary, which may be padded beyond
     the tokenizer's.
     """
-    end = end_token(tokenizer)
-    assert end is not None
     special = np.isin(np.arange(rows), tokenizer.all_special_ids)
     ordinary = np.setdiff1d(list(tokenizer.get_vocab().values()), tokenizer.all_special_ids)
-    return Vocabulary(end, tokenizer.mask_token_id, special, ordinary.astype(np.int64))
+    return Vocabulary(
+        end_token(tokenizer), tokenizer.mask_token_id, special, ordinary.astype(np.int64)
+    )
 
 
 class Batches:
