@@ -314,7 +314,10 @@ def _report(
     stage = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
     seconds_left = (recipe.total_tokens - at.total_tokens) / speed
     run.listener(Tick(stage, at.total_steps, recipe.total_steps, loss, speed, seconds_left))
+    utilisation: float | None = None
     peak = peak_of(device_name(device))
+    if peak is not None:
+        utilisation = round(speed * cost / peak / run.world.size, 4)
     _write(
         run,
         "train",
@@ -324,7 +327,7 @@ def _report(
         gradient_norm=norm,
         targets=step.targets,
         tokens_per_second=round(speed, 1),
-        mfu=None if peak is None else round(speed * cost / peak / run.world.size, 4),
+        mfu=utilisation,
         memory_bytes=peak_memory_bytes(device),
         seconds=round(at.seconds, 3),
     )

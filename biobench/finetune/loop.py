@@ -243,7 +243,8 @@ class Run:
         """The loss, () in fp64 on the device; nothing here waits for it."""
         split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
         words = [len(split.encoded[index].words) for index in batch]
-        terms = kind.terms(spec, [split.targets[index] for index in batch], words)
+        of_batch = [split.targets[index] for index in batch]
+        terms = kind.terms(spec, of_batch, words)
         cut = cut_padded
         if self.network.attention == "packed":
             cut = cut_packed
@@ -251,7 +252,8 @@ class Run:
         # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
         with computing_in(self.precision, self.device):
             for micro_batch in cut(batch, split.lengths, self.budget):
-                logits = self.network([split.encoded[index] for index in micro_batch])
+                encoded = [split.encoded[index] for index in micro_batch]
+                logits = self.network(encoded)
                 with computing_in("fp32", self.device):
                     targets = [split.targets[index] for index in micro_batch]
                     loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)

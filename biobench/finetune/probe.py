@@ -69,10 +69,10 @@ class ProbeNetwork(Network):
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """(units, outputs) logits in fp32 of windows of one split, in their order."""
-        units = [self.units[id(window)] for window in encoded]
-        numbers = np.concatenate([np.arange(begin, end) for _, begin, end in units])
+        splits, begins, ends = zip(*(self.units[id(window)] for window in encoded), strict=True)
+        numbers = np.concatenate(list(map(np.arange, begins, ends)))
         rows = torch.from_numpy(numbers).to(self.device)
-        all_states, all_real = self.cached[units[0][0]]
+        all_states, all_real = self.cached[splits[0]]
         states, real = all_states[rows], all_real[rows]
         if self.training:
             return self.head(states, real)  # type: ignore[no-any-return]

@@ -78,13 +78,12 @@ class Pace:
             (self.by_characters[()], length * parameters),
         ]
         if not item.is_frozen and item.track != READY:
-            nearest_first += [
-                (self.by_tokens[model,], tokens),
-                (self.by_tokens[()], tokens * parameters),
-            ]
+            nearest_first.append((self.by_tokens[model,], tokens))
+            nearest_first.append((self.by_tokens[()], tokens * parameters))
         for rates, work in nearest_first:
             if rates and work:
-                return round(median(rates) * work, 1)
+                seconds = median(rates) * work
+                return round(seconds, 1)
         return None
 
 

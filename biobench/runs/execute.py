@@ -35,7 +35,7 @@ from biobench.runs.gates import ask_gate
 from biobench.runs.plan import Item, RunPlan, changes_of, task_fields
 from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
-from biobench.schema.record import Cost, Resampling, RunRecord
+from biobench.schema.record import Cost, Origin, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
 from biobench.store.claims import Claim, ReplacedError, read_heartbeat
@@ -306,13 +306,18 @@ def _record(
         )
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.spec))
-    if item.ready is not None and item.ready.note:
-        model = model.model_copy(update={"notes": (*model.notes, item.ready.note)})
+    origin: Origin = "run"
+    label_map: dict[str, str] = {}
+    if item.ready is not None:
+        origin = "checkpoint"
+        label_map.update(item.ready.matched)
+        notes = (*model.notes, *filter(None, [item.ready.note]))
+        model = model.model_copy(update={"notes": notes})
     return RunRecord(
         key=item.key,
         model=model,
-        origin="run" if item.ready is None else "checkpoint",
-        label_map={} if item.ready is None else dict(item.ready.matched),
+        origin=origin,
+        label_map=label_map,
         seed=item.seed,
         resampling=resampling,
         split=request.split,

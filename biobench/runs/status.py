@@ -69,7 +69,9 @@ def folder_state(results_dir: str | Path) -> FolderState:
     """Look at the folder once. Raises StoreError where it cannot be read."""
     store = Store(results_dir)
     briefs, unusable = store.briefs()
-    stored = {(brief.task, brief.key): FolderRun(brief.key, brief.task, "done") for brief in briefs}
+    stored = {}
+    for brief in briefs:
+        stored[brief.task, brief.key] = FolderRun(brief.key, brief.task, "done")
     for finding in unusable:
         record = Path(finding.file)
         task, key = record.parent.name, record.stem
@@ -100,10 +102,13 @@ def _running(store: Store, task: str, key: str) -> FolderRun | None:
     run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
     if not beat.steps:
         return run
+    run = replace(run, step=beat.step, steps=beat.steps)
+    if not beat.step:
+        return run
     # the time spent is that of the holder's monotonic clock
     spent = max(0.0, beat.written - beat.began)
-    seconds = spent * (beat.steps - beat.step) / beat.step if beat.step else None
-    return replace(run, step=beat.step, steps=beat.steps, seconds_left=seconds)
+    seconds_left = spent * (beat.steps - beat.step) / beat.step
+    return replace(run, seconds_left=seconds_left)
 
 
 def _left(store: Store, task: str, key: str) -> FolderRun:

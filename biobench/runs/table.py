@@ -50,8 +50,10 @@ class RunResults(list[RunResult]):
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
-        return pd.DataFrame(cells_of(self)).to_html(index=False) + paragraphs
+        table = pd.DataFrame(cells_of(self)).to_html(index=False)
+        lines = (*reasons(self), *notes(self))
+        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return table + paragraphs
 
 
 def percent(value: float | None) -> str:
@@ -91,8 +93,9 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
     for name, width in widths.items():
         justify: JustifyMethod = "left" if name in _TEXTS else "right"
         table.add_column(name, overflow="fold", justify=justify, width=width)
-    for cells in zip(*(columns[name] for name in widths), strict=True):
-        table.add_row(*map(Text, cells))
+    shown = itemgetter(*widths)
+    for row in rows:
+        table.add_row(*map(Text, shown(row)))
     console.print(table)
     if left_out:
         note = f"{', '.join(left_out)}: in a wider terminal, or with --json"
@@ -245,11 +248,12 @@ def _status_in_words(runs: Sequence[RunResult]) -> str:
 def reasons(results: Sequence[RunResult]) -> list[str]:
     """Why runs failed or were not possible, without files' addresses; of several seeds alike
     once."""
-    lines: dict[str, None] = {}
-    for r in results:
-        if r.status in ("failed", "unavailable"):
-            lines[_ADDRESSES.sub("", f"{r.task}: {r.status}: {r.reason}")] = None
-    return list(lines)
+    lines = []
+    for result in results:
+        if result.status in ("failed", "unavailable"):
+            line = f"{result.task}: {result.status}: {result.reason}"
+            lines.append(_ADDRESSES.sub("", line))
+    return list(dict.fromkeys(lines))
 
 
 def settings_of(result: RunResult) -> str:
@@ -278,8 +282,10 @@ def settings_of(result: RunResult) -> str:
 def _seeds_in_words(runs: Sequence[RunResult]) -> str:
     """``42-46`` where no number is left out, else ``42, 44``."""
     seeds = sorted(set(_known(runs, "seed")))
-    if len(seeds) > 1 and seeds[-1] - seeds[0] == len(seeds) - 1:
-        return f"{seeds[0]}-{seeds[-1]}"
+    if len(seeds) > 1:
+        lowest, highest = seeds[0], seeds[-1]
+        if highest - lowest == len(seeds) - 1:
+            return f"{lowest}-{highest}"
     return ", ".join(map(str, seeds))
 
 

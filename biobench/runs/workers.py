@@ -70,19 +70,26 @@ def _fitting(plan: RunPlan) -> int:
     Each takes what the neediest does: the largest peak of the stored runs of its model and task, or
     before the first what is planned.
     """
+    free = free_memory_bytes(plan.device)
+    if free is None:
+        return 1
+    peaks = _stored_peaks(plan)
+    need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
+    seeds = Counter(map(attrgetter("checkpoint.hash", "task.id"), plan.items))
+    fitting = int(0.9 * free / need)
+    return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
+
+
+def _stored_peaks(plan: RunPlan) -> dict[tuple[str, str, int], int]:
+    """Group of items to the largest peak of those that are stored (bytes)."""
     store = Store(plan.request.results_dir)
     peaks: dict[tuple[str, str, int], int] = {}
     for item in plan.items:
         record = store.get(item.task.id, item.key)
         if record is not None:
-            peaks[item.group] = max(peaks.get(item.group, 0), record.cost.peak_memory_bytes)
-    free = free_memory_bytes(plan.device)
-    if free is None:
-        return 1
-    need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
-    seeds = Counter(map(attrgetter("checkpoint.hash", "task.id"), plan.items))
-    fitting = int(0.9 * free / need)
-    return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
+            peak = record.cost.peak_memory_bytes
+            peaks[item.group] = max(peaks.get(item.group, 0), peak)
+    return peaks
 
 
 def _planned_bytes(item: Item, device: torch.device) -> int:

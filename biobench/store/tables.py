@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -201,9 +202,14 @@ def redacted(
     """The same runs under aliases, without text, gold or tokens, in an order that reveals
     nothing."""
     by_id, by_group = aliases(gold)
-    bare = [Document(id=by_id[d.id], group=by_group[d.group], text="", split=d.split) for d in gold]
+    bare = []
+    for document in gold:
+        alias, group = by_id[document.id], by_group[document.group]
+        bare.append(Document(id=alias, group=group, text="", split=document.split))
     renamed = [replace(p, document=by_id[p.document]) for p in predictions]
-    return sorted(bare, key=lambda d: d.id), sorted(renamed, key=lambda p: p.document)
+    bare.sort(key=attrgetter("id"))
+    renamed.sort(key=attrgetter("document"))
+    return bare, renamed
 
 
 def under_aliases(gold: Sequence[Document]) -> list[Document]:

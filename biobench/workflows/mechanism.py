@@ -165,12 +165,13 @@ def shared(
     for none.
     """
     tables = list(scores.values())
-    tasks = tuple(task for task in tables[0] if all(task in table for table in tables))
+    common = set.intersection(*map(set, tables))
+    tasks = tuple(filter(common.__contains__, tables[0]))
     if not tasks:
         raise UsageError(
             "the models have no task in common", hint="run all of them on the same tasks first"
         )
-    seeds = set.intersection(*(set(table[task]) for table in tables for task in tasks))
+    seeds = set.intersection(*(set(table[task]) for table, task in product(tables, tasks)))
     if not seeds:
         raise UsageError(
             "the models have no seed in common", hint="run all of them with the same --seeds"

@@ -340,17 +340,21 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     repeated, answers = again.run(example, seed)
     score = repeated.scores[task.primary]
     scores = np.array([run.scores[task.primary] for run in submitted])
-    low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
+    # of a score that differs by one document
+    noise = 1 / task.test_documents**2
+    low, high = prediction_interval(scores.mean(), scores, noise)
     _, answered = zip(*map(store.stored_predictions, submitted), strict=True)
     share_alike = partial(alike, example)
     pairs = list(starmap(share_alike, product(answered, repeat=2)))
     agreements = np.array(pairs).reshape(number, number)
     alike_low, alike_high = agreement_interval(agreements, task.test_documents)
-    share = float(np.mean([share_alike(answers, stored) for stored in answered]))
+    shares = [share_alike(answers, stored) for stored in answered]
+    share = float(np.mean(shares))
     # each split has test documents of its own, so that no answers can be compared
     answers_agree = example.resampling is not None or alike_low <= share <= alike_high
     # a claim that the board shows and filters by
     sizes_agree = {run.model.parameters for run in runs} == {repeated.model.parameters}
+    agrees = low <= score <= high and answers_agree and sizes_agree
     return Draw(
         task=task.id,
         task_hash=task.hash,
@@ -363,7 +367,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         alike=share,
         alike_low=alike_low,
         alike_high=alike_high,
-        agrees=low <= score <= high and answers_agree and sizes_agree,
+        agrees=agrees,
     )
 
 
@@ -397,7 +401,8 @@ def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]
     (least squares) comes that of a new one.
     """
     n = len(pairs)
-    means = (pairs.sum(axis=1) - np.diag(pairs)) / (n - 1)
+    with_others = pairs.sum(axis=1) - np.diag(pairs)
+    means = with_others / (n - 1)
     centre = float(means.mean())
     # Laplace's estimate: runs that agree on every document may still differ on the next one
     share = (centre * documents + 1) / (documents + 2)

@@ -183,9 +183,11 @@ def _without_duplicates(spec: CorpusSpec, documents: Tokenised) -> list[_Staying
     start = 0
     for source in spec.sources:
         end = start + documents.counts[source.id]["documents"]
-        counts = np.bincount(verdicts[start:end], minlength=3).tolist()
+        of_source = verdicts[start:end]
+        counts = np.bincount(of_source, minlength=3).tolist()
         cleaned = {name: counts[sort] for name, sort in sorts.items()}
-        stays.append(_Staying(start + np.flatnonzero(verdicts[start:end] == 0), cleaned))
+        numbers = start + np.flatnonzero(of_source == 0)
+        stays.append(_Staying(numbers, cleaned))
         start = end
     return stays
 
@@ -196,14 +198,11 @@ def _repeats(spec: CorpusSpec, tokens: Sequence[int]) -> list[float]:
     With shares, the source that is most plentiful for its share is read once; all others are
     repeated.
     """
-    pairs = list(zip(spec.sources, tokens, strict=True))
-    total = max(size / (source.share or 1.0) for source, size in pairs)
-    repeats = []
-    for source, size in pairs:
-        if source.share is None:
-            repeats.append(source.repeat or 1.0)
-        else:
-            repeats.append(total * source.share / max(size, 1))
+    shares = np.array([source.share for source in spec.sources], dtype=float)
+    if np.isnan(shares).any():  # every source has a share, or none
+        return [source.repeat or 1.0 for source in spec.sources]
+    total = (np.array(tokens) / shares).max()
+    repeats: list[float] = (total * shares / np.maximum(tokens, 1)).tolist()
     return repeats
 
 

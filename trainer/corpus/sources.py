@@ -44,9 +44,11 @@ def digests(files: Sequence[Path], memory: Path) -> list[str]:
     hashes = {}
     for file in files:
         name, status = str(file.absolute()), file.stat()
-        hashes[name] = remembered.get(name, (0, 0, ""))
-        if hashes[name][:2] != (status.st_size, status.st_mtime_ns):
-            hashes[name] = (status.st_size, status.st_mtime_ns, file_hash(file))
+        size, changed = status.st_size, status.st_mtime_ns
+        known_size, known_change, digest = remembered.get(name, (0, 0, ""))
+        if (known_size, known_change) != (size, changed):
+            digest = file_hash(file)
+        hashes[name] = (size, changed, digest)
     if not hashes.items() <= remembered.items():
         with contextlib.suppress(StoreError):
             write_json(memory, remembered | hashes)
@@ -161,10 +163,10 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
 
 def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
-    total = max(sum(file.stat().st_size for file in files), 1)
+    sizes = [file.stat().st_size for file in files]
+    total = max(sum(sizes), 1)
     bytes_before = 0
-    for file in files:
-        size = file.stat().st_size
+    for file, size in zip(files, sizes, strict=True):
         with file.open("rb") as raw:
             for text in _OpenFile(file, raw, source).documents():
                 done = size if raw.closed else raw.tell()

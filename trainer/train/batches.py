@@ -101,9 +101,11 @@ class Batches:
         seed = self.recipe.seeds.training
         for start in range(0, len(share), size):
             rows = list(share[start : start + size])
-            drawn = zip(epochs[rows].tolist(), indices[rows].tolist(), strict=True)
+            of_micro = indices[rows]
+            drawn = zip(epochs[rows].tolist(), of_micro.tolist(), strict=True)
             keys = [(seed, self.number, epoch, index) for epoch, index in drawn]
-            batch = self._targets(self.corpus.train.read(indices[rows]), keys)
+            windows = self.corpus.train.read(of_micro)
+            batch = self._targets(windows, keys)
             targets += batch.positions.size
             micros.append(self._micro(batch))
         return StepBatch(micros, targets, indices)
