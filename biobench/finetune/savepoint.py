@@ -93,10 +93,10 @@ class Savepoint:
         if self.anew and command != self.command:
             return None
         threads = origin.pop("threads", 0)
-        differing: list[str] = []
-        for name, value in self._origin().items():
-            if origin.get(name) != value:
-                differing.append(f"{name} {origin.get(name)}")
+        here = self._origin()
+        differing = [
+            f"{name} {origin.get(name)}" for name in here if origin.get(name) != here[name]
+        ]
         if threads > _cores():
             differing.append(f"threads {threads}")
         if differing:

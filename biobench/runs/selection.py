@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import filterfalse
+from itertools import filterfalse, product, starmap
 from operator import attrgetter
 from typing import get_args
 
@@ -40,7 +40,7 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     _check_options(request)
     loaded, lines, named = _tasks(request)
     at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
-    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
+    tasks = list(starmap(_with_overrides, product(loaded, at_shares)))
     for task in tasks:
         seeds_of(task, request)
     check_data([task for task in tasks if task.id in named], request.data_dir)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +163,13 @@ def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
         "document": document.id,
         "group": document.group,
         "split": document.split,
-        "gold_spans": [s._asdict() for s in document.spans],
+        "gold_spans": list(map(Span._asdict, document.spans)),
         "gold_labels": document.labels,
         "gold_tags": document.tags,
-        "token_starts": [start for start, _ in document.tokens],
-        "token_ends": [end for _, end in document.tokens],
+        "token_starts": list(map(itemgetter(0), document.tokens)),
+        "token_ends": list(map(itemgetter(1), document.tokens)),
         "predicted": prediction is not None,
-        "spans": [s._asdict() for s in answer.spans],
+        "spans": list(map(Span._asdict, answer.spans)),
     } | {name: getattr(answer, name) for name in ("span_scores", "tags", "labels", "label_scores")}
 
 

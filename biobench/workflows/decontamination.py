@@ -18,6 +18,7 @@ from biobench.errors import DataUnavailableError, StoreError
 from biobench.kinds import get_kind
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
 from biobench.schema.document import TaskData
+from biobench.schema.task import TaskSpec
 
 if TYPE_CHECKING:
     from trainer.pretrain import PretrainingResult
@@ -93,11 +94,11 @@ def guardable() -> list[str]:
 
     Not of generated texts, nor of mere names, which every text on the matter may hold.
     """
-    ids = []
-    for task in catalog.list_tasks():
-        if get_kind(task.spec.type).trains and not task.spec.all_sources[0].generated:
-            ids.append(task.id)
-    return ids
+    return [task.id for task in catalog.list_tasks() if _could_be_read(task.spec)]
+
+
+def _could_be_read(spec: TaskSpec) -> bool:
+    return get_kind(spec.type).trains and not spec.all_sources[0].generated
 
 
 def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[str, TaskData]:

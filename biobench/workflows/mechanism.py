@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +152,8 @@ def frozen_layers(folder: str) -> str:
 
     if not any((path / FILE).is_file() for path in (Path(folder), Path(folder) / "model")):
         return ""
-    frozen = []
-    for phase in read_ledger(folder).phases:
-        if phase.frozen_layers:
-            frozen.append(f"layers {phase.frozen_layers} in {phase.name}")
-    return "; ".join(frozen)
+    frozen = filter(attrgetter("frozen_layers"), read_ledger(folder).phases)
+    return "; ".join(f"layers {phase.frozen_layers} in {phase.name}" for phase in frozen)
 
 
 def shared(

@@ -154,13 +154,14 @@ def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
         ("precision", record.training.precision, item.task.precision),
         ("engine", str(record.engine_version), str(ENGINE_VERSION)),
     ]
-    if same_seed and all(stored == planned for _, stored, planned in conditions):
+    changed = [
+        f"{name} {planned[:12]} instead of {stored[:12]}"
+        for name, stored, planned in conditions
+        if stored != planned
+    ]
+    if same_seed and not changed and record.key != item.key:
         # no single one: the record was written by hand, or another program decided its key
-        conditions.append(("key", record.key, item.key))
-    changed = []
-    for name, stored, planned in conditions:
-        if stored != planned:
-            changed.append(f"{name} {planned[:12]} instead of {stored[:12]}")
+        changed.append(f"key {item.key[:12]} instead of {record.key[:12]}")
     if changed:
         raise UsageError(
             f"this would be another run of {record.task.id}: {', '.join(changed)}",
@@ -255,11 +256,8 @@ def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...
     """In what two machines differ, as texts ``threads 1 then, 2 now``."""
     old = {"device": stored.device, "threads": stored.threads, **stored.packages}
     new = {"device": repeated.device, "threads": repeated.threads, **repeated.packages}
-    changes = []
-    for name, value in old.items():
-        if value != new.get(name):
-            changes.append(f"{name} {value} then, {new.get(name)} now")
-    return tuple(changes)
+    changed = [name for name, value in old.items() if value != new.get(name)]
+    return tuple(f"{name} {old[name]} then, {new.get(name)} now" for name in changed)
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:

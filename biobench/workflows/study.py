@@ -252,7 +252,7 @@ def _declared(benchmark: Benchmark, brief: Brief) -> bool:
     """Whether the study asks for this run of a task; the folder may hold others of the same
     encoder.
     """
-    is_plain = brief.limit is None and brief.track == "fixed"
+    is_plain = (brief.limit, brief.track) == (None, "fixed")
     if not is_plain or brief.seed not in parse_seeds(benchmark.seeds):
         return False
     if benchmark.protocol is not None:

@@ -84,13 +84,11 @@ def table(
         arm_runs = outcome.whole_runs(runs, arm, budget)
         if not arm_runs:
             continue
-        reference_runs: dict[int, str] = {}
-        if arm != study.reference:
-            reference_runs = outcome.whole_runs(runs, study.reference, budget)
-        seeds = [seed for seed in arm_runs if seed in reference_runs]
-        pairs = [(arm_runs[seed], reference_runs[seed]) for seed in seeds]
         row = ArmRow(arm, budget, {seed: outcome.mean(run) for seed, run in arm_runs.items()})
         answer = None
+        pairs: RunPairs = []
+        if arm != study.reference:
+            pairs = _paired(arm_runs, outcome.whole_runs(runs, study.reference, budget))
         if pairs:
             row = replace(row, difference=fmean(outcome.differences(pairs)))
             answer = outcome.answer(pairs)
@@ -105,6 +103,11 @@ def table(
 
 RunPairs = Sequence[tuple[str, str]]
 """A run of an arm and the reference's run of the same pretraining seed."""
+
+
+def _paired(arm_runs: Mapping[int, str], reference_runs: Mapping[int, str]) -> RunPairs:
+    """The runs of the pretraining seeds that both have."""
+    return [(run, reference_runs[seed]) for seed, run in arm_runs.items() if seed in reference_runs]
 
 
 @dataclass(frozen=True, slots=True)
