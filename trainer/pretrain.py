@@ -170,7 +170,8 @@ def _train_phase(run: State) -> PreparedPhase | None:
     recipe, world, at = run.recipe, run.world, run.progress
     index = at.phase
     phase = recipe.phases[index]
-    data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
+    number = recipe.corpora.index(recipe.corpus_of(phase))
+    data = run.corpora[number]
     model = run.model or model_from_config(run.out / START)
     run.model = None
     if at.step == 0:
@@ -190,7 +191,8 @@ def _train_phase(run: State) -> PreparedPhase | None:
     at.phase, at.step = index + 1, 0
     # exports come before the checkpoint that they are made of: a kill between the two repeats both
     if at.phase < len(recipe.phases):
-        export(training.module.model, run.out / START, run.out / "phases" / phase.name, world)
+        folder = run.out / "phases" / phase.name
+        export(training.module.model, run.out / START, folder, world)
     _save(run, training, phase_end_name(index, phase.name))
     return training
 
@@ -241,7 +243,8 @@ def _loop(
             name = f"step-{at.total_steps:08d}"
             # no export where a signal alone stops the run: it ends with the same exports
             if due and recipe.checkpoints.export:
-                export(training.module.model, run.out / START, run.out / "exports" / name, world)
+                folder = run.out / "exports" / name
+                export(training.module.model, run.out / START, folder, world)
             _save(run, training, name)
         logged_at += time.perf_counter() - paused  # the logged speed is that of training alone
         if stopping:
@@ -379,7 +382,8 @@ def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
 
     def texts(model_hash: str) -> dict[str, str]:
         final = record.model_copy(update={"model_hash": model_hash})
-        return {"README.md": model_card(recipe, final), FILE: final.model_dump_json(indent=2)}
+        card = model_card(recipe, final)
+        return {"README.md": card, FILE: final.model_dump_json(indent=2)}
 
     export(training.module.model, run.out / START, folder, world, texts=texts)
     ledger = read_ledger(folder)

@@ -233,17 +233,19 @@ def _outcome(
     """
     precision = item.task.precision
     if item.ready is None:
-        loaded, prepared = context.encoder(item.checkpoint, step), context.prepared(item, step)
+        loaded = context.encoder(item.checkpoint, step)
+        prepared = context.prepared(item, step)
         check_unchanged(item.checkpoint)
         train = tuned if item.track == "tuned" else finetune
         outcome = train(loaded, prepared, item.seed, precision, step, keep)
         return prepared, loaded.parameters, outcome
-    prepared, ready = context.prepared(item, step), item.ready
-    device = context.plan.device
-    network = load_ready(item.checkpoint, ready.head, prepared, ready.matched, device)
+    prepared = context.prepared(item, step)
+    head, matched = item.ready.head, item.ready.matched
+    network = load_ready(item.checkpoint, head, prepared, matched, context.plan.device)
     check_unchanged(item.checkpoint)
-    outcome = answer(network, prepared, precision, step, lenient=ready.never_begins)
-    return prepared, sum(weights.numel() for weights in network.encoder.parameters()), outcome
+    outcome = answer(network, prepared, precision, step, lenient=item.ready.never_begins)
+    parameters = sum(map(torch.numel, network.encoder.parameters()))
+    return prepared, parameters, outcome
 
 
 _BROKEN = (

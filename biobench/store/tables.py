@@ -98,9 +98,11 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
     try:
         documents = _documents(table.select(SCHEMA.names[:8]))
         rows = zip(documents, *_columns(table.select(SCHEMA.names[8:])), strict=True)
-        return documents, [
-            Prediction(document.id, *answer) for document, predicted, *answer in rows if predicted
-        ]
+        predictions = []
+        for document, predicted, *answer in rows:
+            if predicted:
+                predictions.append(Prediction(document.id, *answer))
+        return documents, predictions
     except (ValueError, pa.ArrowException) as error:
         raise StoreError(
             "holds empty cells, lists of unequal length or text that is not UTF-8",
@@ -116,21 +118,11 @@ def _documents(table: pa.Table) -> list[Document]:
     global _latest
     latest, documents = _latest
     if latest is None or not table.equals(latest):
-        documents = [
-            Document(
-                document,
-                group,
-                "",
-                split,
-                spans,
-                labels,
-                tuple(zip(starts, ends, strict=True)),
-                tags,
-            )
-            for document, group, split, spans, labels, tags, starts, ends in zip(
-                *_columns(table), strict=True
-            )
-        ]
+        documents = []
+        for name, group, split, spans, labels, tags, *ends in zip(*_columns(table), strict=True):
+            tokens = tuple(zip(*ends, strict=True))
+            document = Document(name, group, "", split, spans, labels, tokens, tags)
+            documents.append(document)
         _latest = table, documents
     return list(documents)
 
@@ -186,14 +178,12 @@ def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, st
     secret = digest.digest()
 
     def alias(kind: str, name: str) -> str:
-        return hmac.new(
-            secret, f"{kind}\0{name}".encode("utf-8", "surrogatepass"), hashlib.sha256
-        ).hexdigest()[:32]
+        message = f"{kind}\0{name}".encode("utf-8", "surrogatepass")
+        return hmac.new(secret, message, hashlib.sha256).hexdigest()[:32]
 
-    return (
-        {d.id: alias("document", d.id) for d in documents},
-        {d.group: alias("group", d.group) for d in documents},
-    )
+    of_documents = {d.id: alias("document", d.id) for d in documents}
+    of_groups = {d.group: alias("group", d.group) for d in documents}
+    return of_documents, of_groups
 
 
 def redacted(

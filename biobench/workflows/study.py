@@ -225,7 +225,8 @@ def scores_of(
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     documents: dict[str, dict[str, LeftOut]] = defaultdict(dict)
     for group in groups:
-        name, metric = names[group.briefs[0].weights], group.briefs[0].paper
+        brief = group.briefs[0]
+        name, metric = names[brief.weights], brief.paper
         values = group.scores(metric)
         if values is None:
             continue

@@ -85,10 +85,8 @@ class CkaReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; an interval's end that is not bounded is None."""
-        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self)) | {
-            "states": "mean"
-        }
-        return plain
+        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self))
+        return plain | {"states": "mean"}
 
 
 def compare(
@@ -171,7 +169,8 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
     for of_a, of_b in zip(a, b, strict=True):
         of_layer = {}
         for seed, rows in sample.drawn.items():
-            same = cka(gram(of_a[rows]), gram(of_b[rows]), texts=rows, total=len(sample.texts))
+            gram_a, gram_b = gram(of_a[rows]), gram(of_b[rows])
+            same = cka(gram_a, gram_b, texts=rows, total=len(sample.texts))
             of_layer[seed] = {name: same[name].complement() for name in ESTIMATORS}
         table.append(of_layer)
     return table

@@ -71,11 +71,12 @@ class Excluded:
         self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Sequence[str]] = NO_TASKS
     ) -> None:
         self.n = n
-        of_tasks = dict.fromkeys(itertools.chain.from_iterable(tasks.values()))
+        of_tasks = itertools.chain.from_iterable(tasks.values())
         self.tasks = {name: _Prints(of_task, n) for name, of_task in tasks.items()}
-        self._all = _Prints(itertools.chain(texts, of_tasks), n)
+        self._all = _Prints(itertools.chain(texts, dict.fromkeys(of_tasks)), n)
         self.count = self._all.count
-        digest = hashlib.sha256(np.array(sorted(self._all.whole), dtype=np.uint64).tobytes())
+        whole = np.array(sorted(self._all.whole), dtype=np.uint64)
+        digest = hashlib.sha256(whole.tobytes())
         digest.update(self._all.runs.tobytes())
         self.hash = digest.hexdigest() if self.count else ""
 

@@ -116,14 +116,19 @@ def tokenise(spec: CorpusSpec, encoding: Encoding, work: Path, say: StageReport)
     counts: dict[str, Counter[str]] = {}
     for source in spec.sources:
         earlier = [line for line in log.earlier if line.source == source.id]
-        counts[source.id] = sum((Counter(line.counts) for line in earlier), Counter())
+        counted: Counter[str] = Counter()
+        for line in earlier:
+            counted.update(line.counts)
+        counts[source.id] = counted
         if earlier and earlier[-1].whole:
             continue
-        batches = itertools.islice(_batches(spec, source, say), len(earlier), None)
-        for batch in _encoded(batches, encoding):
-            counts[source.id].update(batch.counts)
+        batches = _batches(spec, source, say)
+        left = itertools.islice(batches, len(earlier), None)
+        for batch in _encoded(left, encoding):
+            counted.update(batch.counts)
             log.append(source.id, batch)
-        log.append(source.id, EncodedBatch((b"", b"", b""), Counter()), whole=True)
+        nothing = EncodedBatch((b"", b"", b""), Counter())
+        log.append(source.id, nothing, whole=True)
     tokens, lengths_file, hashes_file = log.files
     lengths = np.fromfile(lengths_file, dtype=np.int64)
     hashes: Columns | None = None
