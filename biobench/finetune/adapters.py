@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from operator import itemgetter
 from typing import Any
 
 import torch
@@ -80,7 +79,7 @@ def parameter_groups(network: nn.Module, weight_decay: float) -> list[dict[str, 
         {"params": matrices, "weight_decay": weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return list(filter(itemgetter("params"), groups))
+    return [group for group in groups if group["params"]]
 
 
 def rate(step: int, total: int, recipe: Training) -> float:
@@ -105,8 +104,8 @@ def layer_of(name: str, layers: int) -> int:
 
 def count_layers(model: nn.Module) -> int:
     """How many layers the weights' names tell of. Raises TrainingError where they tell of none."""
-    matches = (_LAYER.search(name) for name, _ in model.named_parameters())
-    numbers = list(map(int, map(itemgetter(1), filter(None, matches))))
+    matches = [_LAYER.search(name) for name, _ in model.named_parameters()]
+    numbers = [int(match[1]) for match in matches if match is not None]
     shared = getattr(getattr(model, "config", None), "model_type", "") == "albert"
     if not numbers or shared:
         raise TrainingError(

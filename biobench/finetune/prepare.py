@@ -34,7 +34,7 @@ class Prepared(Task):
 
     @property
     def probe(self) -> Probe:
-        """How the states of a frozen encoder are read, which the task has one for."""
+        """How the states of the frozen encoder are read, where the encoder is frozen."""
         assert self.spec.probe is not None
         return self.spec.probe
 
