@@ -241,8 +241,8 @@ class LedgerDiff:
         columns = list(zip(*table, strict=True))
         marks, names, values = (max(map(len, column)) for column in columns[:3])
         lines = []
-        for mark, name, first, second in table:
-            line = f"{mark:{marks}}  {name:{names}}  {first:{values}}  {second}"
+        for mark, name, value_a, value_b in table:
+            line = f"{mark:{marks}}  {name:{names}}  {value_a:{values}}  {value_b}"
             lines.append(line.rstrip())
         return [*lines, self.verdict]
 
@@ -337,10 +337,10 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
         if name == "masking":
             binds = of_a.get((phase, "objective")) == of_b.get((phase, "objective"))
         # what a phase has not of its own is the run's
-        first = of_a.get((phase, name), of_a.get(("", name)))
-        second = of_b.get((phase, name), of_b.get(("", name)))
+        value_a = of_a.get((phase, name), of_a.get(("", name)))
+        value_b = of_b.get((phase, name), of_b.get(("", name)))
         label = f"{phase}{name}".replace("_", " ")
-        rows.append(LedgerRow(label, _text(first), _text(second), binds))
+        rows.append(LedgerRow(label, _text(value_a), _text(value_b), binds))
     diff = LedgerDiff(first=a.name, second=b.name, rows=tuple(rows), noise_pair=False)
     is_same_training = _objectives(a) == _objectives(b)
     seeds_differ = a.seeds.get("training") != b.seeds.get("training")

@@ -199,13 +199,13 @@ def _train_phase(run: State) -> PreparedPhase | None:
 
 def _first_sample(recipe: Recipe, at: Progress, phase: Phase) -> int:
     """The first window of a phase: the one after those that phases on the same text have read."""
-    first = 0
+    drawn = 0
     if phase.data == "continue":
         spec = recipe.corpus_of(phase)
         for earlier, done in zip(recipe.phases, at.done, strict=False):
             if recipe.corpus_of(earlier) == spec:
-                first = done.last_sample + 1
-    return first
+                drawn = done.last_sample + 1
+    return drawn
 
 
 def _loop(

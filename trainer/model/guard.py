@@ -45,9 +45,9 @@ def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
     changed = tokens.clone()
     changed[:, later:] = (changed[:, later:] + vocabulary // 2) % vocabulary
     with torch.no_grad():
-        before = forward(tokens)[:, :later].float()
-        after = forward(changed)[:, :later].float()
-    return float((before - after).abs().max())
+        outputs = forward(tokens)[:, :later].float()
+        changed_outputs = forward(changed)[:, :later].float()
+    return float((outputs - changed_outputs).abs().max())
 
 
 def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:

@@ -135,8 +135,8 @@ def parse_layers(text: str) -> list[int]:
         layers = range(0)
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", span)
         if match:
-            first, last = int(match[1]), int(match[2] or match[1])
-            layers = range(first, last + 1)
+            lowest, highest = int(match[1]), int(match[2] or match[1])
+            layers = range(lowest, highest + 1)
         if not layers:
             raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")
         numbers.update(layers)
