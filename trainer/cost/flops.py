@@ -61,7 +61,8 @@ def token_cost(
     head = sum(map(torch.numel, projections))
     weights = _linear_weights(layers)
     trained = filter(attrgetter("requires_grad"), weights)
-    # backward, each weight that is trained costs once more
+    # a weight takes part forward and in the gradient of its input; one that is trained also in its
+    # own
     linear = 2.0 * (2 * sum(map(torch.numel, weights)) + sum(map(torch.numel, trained)))
     return linear, 3 * 4.0 * width * keys, 3 * 2.0 * predicted * head
 
