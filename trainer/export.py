@@ -20,7 +20,7 @@ from trainer.ledger import FILE, Ledger, LedgerCorpus, PhaseRecord
 from trainer.model.network import model_from_config
 from trainer.recipe.fields import human
 from trainer.recipe.spec import Recipe
-from trainer.train.distributed import World
+from trainer.train.distributed import World, whole_tensor
 
 BEGINNING = "start.json"
 """Of a run's `start` folder, the file that is neither config nor tokenizer."""
@@ -40,10 +40,9 @@ def export(
     gives more files, name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
-    weights = {  # gathered where they are sharded
-        name: (p.full_tensor() if hasattr(p, "full_tensor") else p).detach().cpu()
-        for name, p in model.named_parameters()
-    }
+    weights = {}
+    for name, parameter in model.named_parameters():
+        weights[name] = whole_tensor(parameter.detach()).cpu()
     if world.first:
         plain = model_from_config(start)
         with torch.no_grad():
@@ -118,9 +117,8 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
 
 def _pipeline(masked: bool, both_sides: bool) -> str:
     """The hub's task name: one whose pipeline can load the class of the exported model."""
-    if masked != both_sides:
-        return "feature-extraction"
-    return "fill-mask" if masked else "text-generation"
+    by_class = {(True, True): "fill-mask", (False, False): "text-generation"}
+    return by_class.get((masked, both_sides), "feature-extraction")
 
 
 def _summary(ledger: Ledger, masked: bool, both_sides: bool) -> str:

@@ -6,7 +6,8 @@ Written to `ledger.json` next to the exported model. Free of torch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,8 +156,7 @@ def read_ledger(path: str | Path) -> Ledger:
     StoreError."""
     for file in (Path(path), Path(path) / FILE, Path(path) / "model" / FILE):
         if file.is_file():
-            hint = "export the run again with --resume"
-            return read_json(Ledger, file, "the ledger is damaged", hint)
+            return _read(file)
     raise StoreError(
         "there is no ledger",
         hint="give the folder of a finished `biobench pretrain` run",
@@ -167,9 +167,14 @@ def read_ledger(path: str | Path) -> Ledger:
 def intact_ledger(file: Path) -> Ledger | None:
     """The ledger in a file; None when it is missing or damaged."""
     try:
-        return read_ledger(file) if file.is_file() else None
+        return _read(file)
     except StoreError:
         return None
+
+
+def _read(file: Path) -> Ledger:
+    hint = "export the run again with --resume"
+    return read_json(Ledger, file, "the ledger is damaged", hint)
 
 
 class LedgerRow(NamedTuple):
@@ -216,24 +221,29 @@ class LedgerDiff:
     @property
     def verdict(self) -> str:
         """The result in one line."""
-        if not self.matched:
+        if self.differing:
             return "not matched: " + ", ".join(row.name for row in self.differing)
-        for row in self.rows:
-            if row.name == "training seed" and not row.equal:
-                seeds = f"{row.first} and {row.second}"
-                if self.noise_pair:
-                    return f"matched: a noise pair (training seeds differ: {seeds})"
-                return f"matched, but trained with different training seeds ({seeds})"
-        return "matched"
+        training_seed = next(row for row in self.rows if row.name == "training seed")
+        seeds = f"{training_seed.first} and {training_seed.second}"
+        if training_seed.equal:
+            return "matched"
+        if self.noise_pair:
+            return f"matched: a noise pair (training seeds differ: {seeds})"
+        return f"matched, but trained with different training seeds ({seeds})"
 
     def lines(self) -> list[str]:
         """The table as text lines, the verdict last. A leading ``!`` marks a binding difference,
         ``~`` a free one.
         """
-        header = ("", "quantity", self.first, self.second)
-        table = [header, *((r.mark, r.name, r.first, r.second) for r in self.rows)]
-        a, b, c = (max(len(row[column]) for row in table) for column in range(3))
-        lines = [f"{w:{a}}  {x:{b}}  {y:{c}}  {z}".rstrip() for w, x, y, z in table]
+        table = [("", "quantity", self.first, self.second)]
+        for row in self.rows:
+            table.append((row.mark, row.name, row.first, row.second))
+        columns = list(zip(*table, strict=True))
+        marks, names, values = (max(map(len, column)) for column in columns[:3])
+        lines = []
+        for mark, name, value_a, value_b in table:
+            line = f"{mark:{marks}}  {name:{names}}  {value_a:{values}}  {value_b}"
+            lines.append(line.rstrip())
         return [*lines, self.verdict]
 
 
@@ -263,37 +273,55 @@ _PHASE = (
     "targets",
     "kernels",
 )
-_FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code_version")
-_FREE_OF_PHASE = ("name", "objective", "targets", "kernels", "FLOPs")
+_OWN = ("sequence_length", "batch_sequences")
+"""What a phase may have of its own in place of the run's."""
+_FREE = (
+    *("total FLOPs", "training seed", "init seed", "device", "processes", "code_version"),
+    *("name", "objective", "targets", "kernels", "FLOPs"),
+)
+"""What may differ in a matched pair: of the run, and of a phase."""
 
 
-def _quantities(run: Ledger) -> dict[tuple[int, str], Any]:
-    """What is compared, by number of the phase (0: the run) and name; of a phase, corpus, window
-    and batch only where it has its own. Hashes are cut.
+def _quantities(run: Ledger) -> dict[tuple[str, str], Any]:
+    """What is compared, by the words before its name (``phase 1 ``, nothing of the run) and name.
+    Hashes are cut.
     """
     of_run: dict[str, Any] = {
         "corpus manifest": run.corpus.manifest_hash[:16],
         "initial weights": run.base.init_hash[:16],
         "tokenizer": run.base.tokenizer_hash[:16],
-        **{f"{name} seed": run.seeds.get(name) for name in ("data", "training", "init")},
+        "data seed": run.seeds.get("data"),
+        "training seed": run.seeds.get("training"),
+        "init seed": run.seeds.get("init"),
         "total tokens": run.tokens,
         "total steps": run.steps,
         "total FLOPs": f"{run.flops:.4g}",
         "phases": len(run.phases),
         "processes": f"{', '.join(map(str, run.world_sizes))} ({run.distributed})",
-        **{name: getattr(run, name) for name in _RUN},
+        **_fields(run, _RUN),
     }
-    quantities = {(0, name): value for name, value in of_run.items()}
+    quantities = {("", name): value for name, value in of_run.items()}
     for number, phase in enumerate(run.phases, 1):
-        of_phase = {name: getattr(phase, name) for name in _PHASE}
-        of_phase |= {"sample order": phase.order_hash[:16], "FLOPs": f"{phase.flops:.4g}"}
-        if phase.corpus is not None:
-            of_phase["corpus manifest"] = phase.corpus.manifest_hash[:16]
-        for name in ("sequence_length", "batch_sequences"):
-            if getattr(phase, name) is not None:
-                of_phase[name] = getattr(phase, name)
-        quantities |= {(number, name): value for name, value in of_phase.items()}
+        for name, value in _of_phase(phase).items():
+            quantities[f"phase {number} ", name] = value
     return quantities
+
+
+def _of_phase(phase: PhaseRecord) -> dict[str, Any]:
+    """What is compared of a phase; corpus, window and batch only where it has its own."""
+    quantities = _fields(phase, _PHASE)
+    quantities["sample order"] = phase.order_hash[:16]
+    quantities["FLOPs"] = f"{phase.flops:.4g}"
+    if phase.corpus is not None:
+        quantities["corpus manifest"] = phase.corpus.manifest_hash[:16]
+    for name, value in _fields(phase, _OWN).items():
+        if value is not None:
+            quantities[name] = value
+    return quantities
+
+
+def _fields(record: Strict, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def compare(a: Ledger, b: Ledger) -> LedgerDiff:
@@ -304,25 +332,23 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     """
     of_a, of_b = _quantities(a), _quantities(b)
     rows = []
-    for number, name in of_a | of_b:
+    for phase, name in of_a | of_b:
+        binds = name not in _FREE
         if name == "masking":
-            binds = of_a.get((number, "objective")) == of_b.get((number, "objective"))
-        else:
-            binds = name not in (_FREE_OF_PHASE if number else _FREE_OF_RUN)
+            binds = of_a.get((phase, "objective")) == of_b.get((phase, "objective"))
         # what a phase has not of its own is the run's
-        texts = [_text(run.get((number, name), run.get((0, name)))) for run in (of_a, of_b)]
-        label = f"phase {number} {name}" if number else name
-        rows.append(LedgerRow(label.replace("_", " "), texts[0], texts[1], binds))
-    objectives = [[(phase.objective, phase.masking) for phase in run.phases] for run in (a, b)]
-    is_matched = not any(row.mark == "!" for row in rows)
-    return LedgerDiff(
-        first=a.name,
-        second=b.name,
-        rows=tuple(rows),
-        noise_pair=is_matched
-        and objectives[0] == objectives[1]
-        and a.seeds.get("training") != b.seeds.get("training"),
-    )
+        value_a = of_a.get((phase, name), of_a.get(("", name)))
+        value_b = of_b.get((phase, name), of_b.get(("", name)))
+        label = f"{phase}{name}".replace("_", " ")
+        rows.append(LedgerRow(label, _text(value_a), _text(value_b), binds))
+    diff = LedgerDiff(first=a.name, second=b.name, rows=tuple(rows), noise_pair=False)
+    is_same_training = _objectives(a) == _objectives(b)
+    seeds_differ = a.seeds.get("training") != b.seeds.get("training")
+    return replace(diff, noise_pair=diff.matched and is_same_training and seeds_differ)
+
+
+def _objectives(run: Ledger) -> list[tuple[str, dict[str, Any] | None]]:
+    return [(phase.objective, phase.masking) for phase in run.phases]
 
 
 def _text(value: Any) -> str:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 def seed_words(*keys: object) -> NDArray[np.uint32]:
     """Four 32-bit words from any identifying parts, the same on every machine."""
-    digest = hashlib.blake2b("|".join(map(str, keys)).encode(), digest_size=16).digest()
-    return np.frombuffer(digest, dtype="<u4").astype(np.uint32)
+    text = "|".join(map(str, keys))
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    return np.frombuffer(digest.digest(), dtype="<u4").astype(np.uint32)
 
 
 def shuffled(count: int, *keys: object) -> NDArray[np.int64]:
@@ -41,13 +42,15 @@ def draw(
     epochs, in_epoch = counters // windows, counters % windows
     indices = np.empty(count, dtype=np.int64)
     for epoch in np.unique(epochs):
-        here = epochs == epoch
-        indices[here] = _epoch_order(windows, seed, int(epoch))[in_epoch[here]]
+        is_of_epoch = epochs == epoch
+        order = _epoch_order(windows, seed, int(epoch))
+        indices[is_of_epoch] = order[in_epoch[is_of_epoch]]
     return indices, epochs
 
 
 def roll(previous: str, indices: NDArray[np.int64]) -> str:
     """The hash of a sample order extended by one step's windows; '' starts it."""
     digest = hashlib.blake2b(previous.encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(indices, dtype="<i8").tobytes())
+    numbers = np.ascontiguousarray(indices, dtype="<i8")
+    digest.update(numbers.tobytes())
     return digest.hexdigest()

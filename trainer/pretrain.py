@@ -168,15 +168,16 @@ def _train_phase(run: State) -> PreparedPhase | None:
     Raises TrainingError when the loss is not finite.
     """
     recipe, world, at = run.recipe, run.world, run.progress
-    index, phase = at.phase, recipe.phases[at.phase]
-    data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
-    model, run.model = run.model or model_from_config(run.out / START), None
+    index = at.phase
+    phase = recipe.phases[index]
+    number = recipe.corpora.index(recipe.corpus_of(phase))
+    data = run.corpora[number]
+    model = run.model or model_from_config(run.out / START)
+    run.model = None
     if at.step == 0:
-        at.drawn = 0
-        for earlier, done in zip(recipe.phases, at.done, strict=False):
-            if phase.data == "continue" and recipe.corpus_of(earlier) == recipe.corpus_of(phase):
-                at.drawn = done.last_sample + 1
-        at.first_sample, at.order_hash, at.targets = at.drawn, "", 0
+        at.first_sample = at.drawn = _first_sample(recipe, at, phase)
+        at.order_hash = ""
+        at.targets = 0
     training = prepare(recipe, index, model, run.saved, world)
     fixed = world.device.type == "cuda" or recipe.engine.compiles("cpu")
     vocabulary = vocabulary_of(run.tokenizer, model.config.vocab_size)
@@ -190,9 +191,21 @@ def _train_phase(run: State) -> PreparedPhase | None:
     at.phase, at.step = index + 1, 0
     # exports come before the checkpoint that they are made of: a kill between the two repeats both
     if at.phase < len(recipe.phases):
-        export(training.module.model, run.out / START, run.out / "phases" / phase.name, world)
+        folder = run.out / "phases" / phase.name
+        export(training.module.model, run.out / START, folder, world)
     _save(run, training, phase_end_name(index, phase.name))
     return training
+
+
+def _first_sample(recipe: Recipe, at: Progress, phase: Phase) -> int:
+    """The first window of a phase: the one after those that phases on the same text have read."""
+    drawn = 0
+    if phase.data == "continue":
+        spec = recipe.corpus_of(phase)
+        for earlier, done in zip(recipe.phases, at.done, strict=False):
+            if recipe.corpus_of(earlier) == spec:
+                drawn = done.last_sample + 1
+    return drawn
 
 
 def _loop(
@@ -214,9 +227,11 @@ def _loop(
         due, is_last = _is_due(save_every, at.step), at.step == steps
         stopping = step.stops or (world.size == 1 and run.stop())
         if _is_due(recipe.logging.every, at.step) or is_last or due or stopping:
-            loss = float(world.total(step.loss.clone()).item()) / max(step.targets, 1)
+            summed = world.total(step.loss.clone())
+            loss = float(summed) / max(step.targets, 1)
             logged = time.perf_counter()
-            speed = (at.step - logged_step) * step_tokens / max(logged - logged_at, 1e-9)
+            tokens = (at.step - logged_step) * step_tokens
+            speed = tokens / max(logged - logged_at, 1e-9)
             logged_at, logged_step = logged, at.step
             _report(run, phase, loss, step, speed=speed, cost=cost)
         if is_last:
@@ -228,7 +243,8 @@ def _loop(
             name = f"step-{at.total_steps:08d}"
             # no export where a signal alone stops the run: it ends with the same exports
             if due and recipe.checkpoints.export:
-                export(training.module.model, run.out / START, run.out / "exports" / name, world)
+                folder = run.out / "exports" / name
+                export(training.module.model, run.out / START, folder, world)
             _save(run, training, name)
         logged_at += time.perf_counter() - paused  # the logged speed is that of training alone
         if stopping:
@@ -301,7 +317,10 @@ def _report(
     stage = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
     seconds_left = (recipe.total_tokens - at.total_tokens) / speed
     run.listener(Tick(stage, at.total_steps, recipe.total_steps, loss, speed, seconds_left))
+    utilisation: float | None = None
     peak = peak_of(device_name(device))
+    if peak is not None:
+        utilisation = round(speed * cost / peak / run.world.size, 4)
     _write(
         run,
         "train",
@@ -311,7 +330,7 @@ def _report(
         gradient_norm=norm,
         targets=step.targets,
         tokens_per_second=round(speed, 1),
-        mfu=None if peak is None else round(speed * cost / peak / run.world.size, 4),
+        mfu=utilisation,
         memory_bytes=peak_memory_bytes(device),
         seconds=round(at.seconds, 3),
     )
@@ -363,7 +382,8 @@ def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
 
     def texts(model_hash: str) -> dict[str, str]:
         final = record.model_copy(update={"model_hash": model_hash})
-        return {"README.md": model_card(recipe, final), FILE: final.model_dump_json(indent=2)}
+        card = model_card(recipe, final)
+        return {"README.md": card, FILE: final.model_dump_json(indent=2)}
 
     export(training.module.model, run.out / START, folder, world, texts=texts)
     ledger = read_ledger(folder)

@@ -72,19 +72,14 @@ def parameter_groups(network: nn.Module, weight_decay: float) -> list[dict[str, 
     """What is trained, without a decay on biases and norms (everything with fewer than two
     dimensions).
     """
-    matrices: list[nn.Parameter] = []
-    vectors: list[nn.Parameter] = []
-    for parameter in network.parameters():
-        if parameter.requires_grad and parameter.ndim >= 2:
-            matrices.append(parameter)
-        elif parameter.requires_grad:
-            vectors.append(parameter)
-    groups: list[dict[str, object]] = []
-    if matrices:
-        groups.append({"params": matrices, "weight_decay": weight_decay})
-    if vectors:
-        groups.append({"params": vectors, "weight_decay": 0.0})
-    return groups
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    matrices = [parameter for parameter in trained if parameter.ndim >= 2]
+    vectors = [parameter for parameter in trained if parameter.ndim < 2]
+    groups: list[dict[str, object]] = [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
 
 
 def rate(step: int, total: int, recipe: Training) -> float:
@@ -109,10 +104,8 @@ def layer_of(name: str, layers: int) -> int:
 
 def count_layers(model: nn.Module) -> int:
     """How many layers the weights' names tell of. Raises TrainingError where they tell of none."""
-    numbers: list[int] = []
-    for name, _ in model.named_parameters():
-        if match := _LAYER.search(name):
-            numbers.append(int(match[1]))
+    matches = [_LAYER.search(name) for name, _ in model.named_parameters()]
+    numbers = [int(match[1]) for match in matches if match is not None]
     shared = getattr(getattr(model, "config", None), "model_type", "") == "albert"
     if not numbers or shared:
         raise TrainingError(
@@ -159,17 +152,13 @@ def _targets(model: nn.Module, adapter: Adapter) -> list[str]:
     """Full names of the linear layers that get an adapter. Raises TrainingError where there are
     none.
     """
-    names: list[str] = []
-    known: set[str] = set()
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Linear):
-            known.add(name.rpartition(".")[2])
-            if _is_target(name, adapter.targets):
-                names.append(name)
+    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    names = [name for name in linear if _is_target(name, adapter.targets)]
     if not names:
+        known = sorted({name.rpartition(".")[2] for name in linear})
         raise TrainingError(
             f"training.adapter.targets {adapter.targets} names no linear layer of this encoder",
-            hint="known: " + ", ".join(sorted(known)),
+            hint="known: " + ", ".join(known),
         )
     return names
 
@@ -180,4 +169,4 @@ def _is_target(name: str, targets: str | Sequence[str]) -> bool:
         return True
     if targets == "attention":
         return _ATTENTION.search(name) is not None
-    return f".{name}".endswith(tuple(f".{ending}" for ending in targets))
+    return f".{name}".endswith(tuple(map(".{}".format, targets)))

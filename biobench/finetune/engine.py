@@ -34,7 +34,7 @@ from biobench.finetune.network import (
 )
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import compare_texts, rank_concepts, train_probe
-from biobench.finetune.savepoint import Savepoint, resumed_state
+from biobench.finetune.savepoint import NOT_KEPT, Savepoint, resumed_state
 from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_tokenizer
@@ -135,7 +135,7 @@ def finetune(
     seed: int,
     precision: Precision,
     progress: Progress,
-    keep: Savepoint | None = None,
+    keep: Savepoint = NOT_KEPT,
 ) -> Outcome:
     """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
 
@@ -169,14 +169,12 @@ def finetune(
                 return trained(precision, saved)
             except NonFiniteLossError as error:
                 saved = None
-                if keep is not None:
-                    keep.remove()
+                keep.remove()
                 backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
         try:
             return trained("fp32", saved)
         except NonFiniteLossError as error:
-            if keep is not None:
-                keep.remove()
+            keep.remove()
             raise TrainingError(
                 f"the loss is not finite in fp32 ({error})",
                 hint="lower --set training.learning_rate, or check the checkpoint's weights",
@@ -217,7 +215,7 @@ def _probe(
     seed: int,
     precision: Precision,
     progress: Progress,
-    keep: Savepoint | None,
+    keep: Savepoint,
 ) -> Outcome:
     """What the frozen encoder's states give; they are computed by the first seed and shared by the
     others.

@@ -25,7 +25,7 @@ from biobench.errors import TrainingError
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import ids_and_types, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint, resumed_state
+from biobench.finetune.savepoint import NOT_KEPT, Savepoint, resumed_state
 from biobench.kinds import Split
 from biobench.models.encoder import Encoder
 
@@ -64,9 +64,8 @@ class Features:
         precision: Precision,
         splits: Mapping[str, Split],
     ) -> None:
-        assert prepared.spec.probe is not None
         self.encoder, self.prepared, self.splits = encoder, prepared, splits
-        self.probe, self.words = prepared.spec.probe, prepared.kind.words
+        self.probe, self.words = prepared.probe, prepared.kind.words
         self.wanted = precision
         self.precision, self.backoffs = settled_precision(encoder, precision)
         self.budget = micro_batch_tokens(encoder.device)
@@ -80,7 +79,7 @@ class Features:
             self.bounds[name] = unit_bounds(split, words=self.words).tolist()
         self.states: dict[str, Tensor] = {}
         self.real: dict[str, Tensor] = {}
-        self.restart()
+        self._forget()
 
     def of(self, prepared: Prepared, precision: Precision) -> bool:
         """Whether these are the states of this task in this precision."""
@@ -91,10 +90,13 @@ class Features:
         outcome.record = outcome.record.model_copy(update={"resumed": self.resumed})
         outcome.earlier_seconds += self.earlier
 
-    def restart(self, why: str | None = None) -> None:
-        """Forget what is encoded."""
-        if why is not None:
-            self.backoffs.append(why)
+    def restart(self, why: str) -> None:
+        """Begin again, and record the reason."""
+        self.backoffs.append(why)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is encoded."""
         vectors = 1
         if self.probe.pooling == "attention" and not self.words:
             vectors += self.probe.segments
@@ -104,7 +106,7 @@ class Features:
             self.real[name] = torch.zeros(shape, dtype=torch.bool)
         self.ended = 0
 
-    def run(self, progress: Progress, keep: Savepoint | None) -> None:
+    def run(self, progress: Progress, keep: Savepoint) -> None:
         """Encode what is left. Raises RunStoppedError where a signal asks, with the state saved."""
         done = 0
         for number, (name, batch) in enumerate(self._batches(), start=1):
@@ -115,7 +117,7 @@ class Features:
             self._encode(name, batch)
             self.ended = number
             stops = STOP()
-            if keep is not None and (stops or keep.due()):
+            if keep.is_due(stops=stops):
                 keep.save(self._saved_state)
             if stops:
                 raise RunStoppedError
@@ -139,8 +141,9 @@ class Features:
     def _encode(self, name: str, batch: Sequence[int]) -> None:
         """Encode windows of a split and keep their states."""
         windows = [self.splits[name].encoded[index] for index in batch]
+        ids, types = ids_and_types(windows)
         with computing_in(self.precision, self.encoder.device):
-            hidden = self.encoder(*ids_and_types(windows))
+            hidden = self.encoder(ids, types)
         of_windows = torch.split(hidden.float(), list(map(len, windows)))
         for index, window, rows in zip(batch, windows, of_windows, strict=True):
             if self.words:
@@ -148,9 +151,10 @@ class Features:
             else:
                 states = self._pooled(rows)[None]
             states = states.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
-            units = slice(*self.bounds[name][index : index + 2])
-            self.states[name][units, : states.shape[1]] = states
-            self.real[name][units, : states.shape[1]] = True
+            begin, end = self.bounds[name][index : index + 2]
+            vectors = states.shape[1]
+            self.states[name][begin:end, :vectors] = states
+            self.real[name][begin:end, :vectors] = True
 
     def _pooled(self, rows: Tensor) -> Tensor:
         """(vectors, width) of one document's (tokens, width)."""
@@ -173,7 +177,7 @@ def extract(
     precision: Precision,
     progress: Progress,
     splits: Mapping[str, Split] | None = None,
-    keep: Savepoint | None = None,
+    keep: Savepoint = NOT_KEPT,
 ) -> Features:
     """Run the encoder once over all splits, or continue from what `keep` holds.
 

@@ -118,16 +118,18 @@ def _computes_alike(network: Network, prepared: Prepared, full: Any, *, words: b
     """Whether both give the same logits on the first windows of the test split."""
     encoded = list(filter(len, prepared.test.encoded))[:_PROBES]
     wanted = network(encoded).float()
-    inputs = padded_inputs(*ids_and_types(encoded), network.encoder.pad_id)
+    ids, types = ids_and_types(encoded)
+    inputs = padded_inputs(ids, types, network.encoder.pad_id)
     tensors = {name: to_device(array, network.device) for name, array in inputs.items()}
     logits = full(**tensors).logits.float()
     if words:
-        firsts = [
-            of_window[window.first] for of_window, window in zip(logits, encoded, strict=True)
-        ]
+        firsts = []
+        for of_window, window in zip(logits, encoded, strict=True):
+            firsts.append(of_window[window.first])
         logits = torch.cat(firsts)
     difference = (wanted - logits).abs().max()
-    return bool(difference <= _ALIKE * wanted.std().clamp_min(1e-6))
+    spread = wanted.std().clamp_min(1e-6)
+    return bool(difference <= _ALIKE * spread)
 
 
 @torch.no_grad()

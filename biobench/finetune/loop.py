@@ -46,7 +46,7 @@ from biobench.finetune.network import (
     threshold_of,
 )
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.savepoint import NOT_KEPT, Savepoint
 from biobench.finetune.state import LoopState
 from biobench.finetune.vocabulary import UsedRows, trained_rows
 from biobench.models.encoder import PLAIN
@@ -97,7 +97,7 @@ class Run:
         budget: int,
         backoffs: list[str],
         progress: Progress,
-        keep: Savepoint | None = None,
+        keep: Savepoint = NOT_KEPT,
     ) -> None:
         self.network, self.prepared, self.recipe = network, prepared, prepared.spec.training
         self.order_seed = chosen_seed(self.recipe.order_seed, seed)
@@ -106,9 +106,7 @@ class Run:
         self.device = network.device
         self.rows: UsedRows | None = None
         self.state = LoopState()
-        self.began = self.written = 0.0
-        if keep is not None:
-            self.written = keep.seconds
+        self.began, self.written = 0.0, keep.seconds
         self.late = self.device.type in ASYNCHRONOUS
         self.strict = True
         """Whether gradients are summed in one order, also where that must be insisted on."""
@@ -153,7 +151,7 @@ class Run:
             self._step(batch, optimizer, parameters)
             validates = state.step % self.every == 0 or state.step == self.total
             stops = STOP()
-            saves = self._save_is_due(stops)
+            saves = self.keep.is_due(stops=stops)
             if validates or saves or len(self.unread) == READ_EVERY:
                 self._read_losses()
             self._tell()
@@ -162,14 +160,11 @@ class Run:
                 if state.waited >= (self.recipe.patience or math.inf):
                     return state.step < self.total
                 self.network.train()
-            if self.keep is not None and saves:
+            if saves:
                 self.keep.save(lambda: self._saved_state(optimizer))
             if stops:
                 raise RunStoppedError
         return False
-
-    def _save_is_due(self, stops: bool) -> bool:
-        return self.keep is not None and (stops or self.keep.due())
 
     def _time_kernels(self) -> None:
         """Let the encoder choose its kernel by documents of the first batch."""
@@ -248,7 +243,8 @@ class Run:
         """The loss, () in fp64 on the device; nothing here waits for it."""
         split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
         words = [len(split.encoded[index].words) for index in batch]
-        terms = kind.terms(spec, [split.targets[index] for index in batch], words)
+        of_batch = [split.targets[index] for index in batch]
+        terms = kind.terms(spec, of_batch, words)
         cut = cut_padded
         if self.network.attention == "packed":
             cut = cut_packed
@@ -256,7 +252,8 @@ class Run:
         # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
         with computing_in(self.precision, self.device):
             for micro_batch in cut(batch, split.lengths, self.budget):
-                logits = self.network([split.encoded[index] for index in micro_batch])
+                encoded = [split.encoded[index] for index in micro_batch]
+                logits = self.network(encoded)
                 with computing_in("fp32", self.device):
                     targets = [split.targets[index] for index in micro_batch]
                     loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
@@ -282,7 +279,7 @@ class Run:
         line = "loss not read yet"
         if state.losses:
             line = f"loss {state.losses[-1]:.3f}"
-        if self.keep is not None and self.keep.problem is not None:
+        if self.keep.problem is not None:
             line += f" (cannot be resumed later: {self.keep.problem})"
         self.progress(state.step, self.total, line)
         for symptom, reason in encoder.slow_parts().items():
@@ -363,10 +360,8 @@ class Run:
 
     def _seconds(self) -> float:
         """Of the run so far, by this process and those before it, without writing of savepoints."""
-        seconds = self.state.seconds + time.perf_counter() - self.began
-        if self.keep is not None:
-            seconds -= self.keep.seconds - self.written
-        return seconds
+        writing = self.keep.seconds - self.written
+        return self.state.seconds + time.perf_counter() - self.began - writing
 
     def _saved_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Everything that the next step depends on, and what the record tells of those before."""

@@ -123,7 +123,8 @@ def activation_bytes(config: Any, tokens: int, precision: Precision) -> int:
     if precision == "bf16":
         by_width, by_inner = 29, 8
     embedded = 16 * width
-    return tokens * (layers * (by_width * width + by_inner * inner) + embedded)
+    of_layer = by_width * width + by_inner * inner
+    return tokens * (layers * of_layer + embedded)
 
 
 @torch.inference_mode()
@@ -169,7 +170,8 @@ def threshold_of(prepared: Prepared, answers: Answers) -> float:
         return float(declared)
 
     def score(threshold: float) -> float:
-        scores = prepared.score(split.documents, decide(prepared, split, answers, threshold)).values
+        predictions = decide(prepared, split, answers, threshold)
+        scores = prepared.score(split.documents, predictions).values
         return scores[prepared.spec.selection]
 
     return max(GRID, key=lambda threshold: (score(threshold), -abs(threshold - 0.5)))

@@ -13,6 +13,7 @@ from biobench.kinds import Split, Task, get_kind
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
+from biobench.schema.training import Probe
 from biobench.score.averages import Scores
 from biobench.score.compute import score_task
 from biobench.score.slices import Part, parts_of
@@ -30,6 +31,12 @@ class Prepared(Task):
     validation: Split
     test: Split
     windows: Windows
+
+    @property
+    def probe(self) -> Probe:
+        """How the states of the frozen encoder are read, where the encoder is frozen."""
+        assert self.spec.probe is not None
+        return self.spec.probe
 
     @cached_property
     def parts(self) -> dict[str, Part]:

@@ -26,7 +26,7 @@ from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
 from biobench.finetune.network import Network, chosen_seed, decide
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.savepoint import NOT_KEPT, Savepoint
 from biobench.kinds import Answers, Split
 from biobench.kinds.synonyms import first_concepts
 from biobench.models.encoder import Attention, Encoder
@@ -69,10 +69,10 @@ class ProbeNetwork(Network):
 
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """(units, outputs) logits in fp32 of windows of one split, in their order."""
-        units = [self.units[id(window)] for window in encoded]
-        numbers = np.concatenate([np.arange(begin, end) for _, begin, end in units])
+        splits, begins, ends = zip(*(self.units[id(window)] for window in encoded), strict=True)
+        numbers = np.concatenate(list(map(np.arange, begins, ends)))
         rows = torch.from_numpy(numbers).to(self.device)
-        all_states, all_real = self.cached[units[0][0]]
+        all_states, all_real = self.cached[splits[0]]
         states, real = all_states[rows], all_real[rows]
         if self.training:
             return self.head(states, real)  # type: ignore[no-any-return]
@@ -107,8 +107,7 @@ def train_probe(
     TrainingError where no learning rate gives a finite loss.
     """
     began = time.perf_counter()
-    probe, training = prepared.spec.probe, prepared.spec.training
-    assert probe is not None
+    probe, training = prepared.probe, prepared.spec.training
     cached: Cached = {}
     for split, states in features.states.items():
         cached[split] = (states.to(encoder.device), features.real[split].to(encoder.device))
@@ -184,7 +183,7 @@ def compare_texts(
     prepared: Prepared,
     precision: Precision,
     progress: Progress,
-    keep: Savepoint | None = None,
+    keep: Savepoint = NOT_KEPT,
 ) -> Outcome:
     """Each text of a pair is encoded by itself and pooled; a cosine of -1 is the scale's low end, 1
     its high one.
@@ -269,8 +268,6 @@ def _without_training(
     name.
     """
     began = time.perf_counter()
-    probe = prepared.spec.probe
-    assert probe is not None
     validated = decide(prepared, prepared.validation, answers("validation"), 0.5)
     scores = prepared.score(prepared.validation.documents, validated).values
     curve = CurvePoint(
@@ -282,7 +279,7 @@ def _without_training(
         curve=(curve,),
         precision=features.precision,
         attention=encoder.attention,
-        batch_size=probe.batch_size,
+        batch_size=prepared.probe.batch_size,
         micro_batch_tokens=features.budget,
         backoffs=tuple(features.backoffs),
     )

@@ -76,9 +76,10 @@ class LibraryNetwork(Network):
 
     def _logits(self, encoded: Sequence[Encoded]) -> Tensor:
         """Of windows of one length: (windows, tokens, labels), or (windows, labels) for texts."""
-        inputs = padded_inputs(*ids_and_types(encoded), pad_id=0)
-        arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
-        logits: Tensor = self.model(**arrays).logits
+        ids, types = ids_and_types(encoded)
+        inputs = padded_inputs(ids, types, pad_id=0)
+        tensors = {name: to_device(array, self.device) for name, array in inputs.items()}
+        logits: Tensor = self.model(**tensors).logits
         return logits.float()
 
 

@@ -73,6 +73,10 @@ class Savepoint:
         """Whether enough work was done since the last write."""
         return self.problem is None and time.perf_counter() - self._last >= self._wait
 
+    def is_due(self, *, stops: bool) -> bool:
+        """Whether a state is to be written now. stops: the run is about to stop."""
+        return stops or self.due()
+
     def load(self) -> dict[str, Any] | None:
         """What `save` was given last, on the CPU.
 
@@ -89,10 +93,10 @@ class Savepoint:
         if self.anew and command != self.command:
             return None
         threads = origin.pop("threads", 0)
-        differing: list[str] = []
-        for name, value in self._origin().items():
-            if origin.get(name) != value:
-                differing.append(f"{name} {origin.get(name)}")
+        here = self._origin()
+        differing = [
+            f"{name} {origin.get(name)}" for name in here if origin.get(name) != here[name]
+        ]
         if threads > _cores():
             differing.append(f"threads {threads}")
         if differing:
@@ -159,6 +163,38 @@ class Savepoint:
         }
 
 
+class NoSavepoint(Savepoint):
+    """In the place of a savepoint where the state of a run is not kept."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), torch.device("cpu"))
+
+    def part(self, name: str) -> Savepoint:
+        """Of a part nothing is kept either."""
+        return self
+
+    def due(self) -> bool:
+        """Never."""
+        return False
+
+    def is_due(self, *, stops: bool) -> bool:
+        """Never."""
+        return False
+
+    def load(self) -> dict[str, Any] | None:
+        """There is nothing to continue from."""
+        return None
+
+    def save(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Write nothing."""
+
+    def remove(self) -> None:
+        """There is nothing to forget."""
+
+
+NOT_KEPT = NoSavepoint()
+
+
 def _cores() -> int:
     return os.cpu_count() or 1
 
@@ -168,13 +204,11 @@ def _reason(error: BaseException) -> str:
 
 
 def resumed_state(
-    keep: Savepoint | None, progress: Callable[[int, int, str], None], total: int = 1
+    keep: Savepoint, progress: Callable[[int, int, str], None], total: int = 1
 ) -> dict[str, Any] | None:
     """What the savepoint holds, None where there is nothing to continue from; says why a file is
     not used.
     """
-    if keep is None:
-        return None
     saved = keep.load()
     if keep.refusal is not None:
         progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))

@@ -19,7 +19,7 @@ from biobench.finetune.engine import LoadedEncoder, deterministic, finetune, new
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import copied_weights, decide, probabilities
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint, resumed_state
+from biobench.finetune.savepoint import NOT_KEPT, Savepoint, resumed_state
 from biobench.kinds import Split
 from biobench.schema.record import TrainingRecord, Trial
 from biobench.schema.task import TaskSpec
@@ -107,7 +107,7 @@ def tuned(
     seed: int,
     precision: Precision,
     progress: Progress,
-    keep: Savepoint | None = None,
+    keep: Savepoint = NOT_KEPT,
 ) -> Outcome:
     """Fine-tune once for each trial; the best on validation predicts the test split.
 
@@ -130,14 +130,12 @@ def tuned(
             continue
         blind = replace(prepared, spec=changed(prepared.spec, factor), test=_UNREAD)
         tell = _trial_progress(progress, f"trial {number}/{len(grid)}")
-        of_trial: Savepoint | None = None
-        if keep is not None:
-            of_trial = keep.part(f"trial-{number}")
+        of_trial = keep.part(f"trial-{number}")
         outcome = finetune(loaded, blind, seed, precision, tell, of_trial)
         trials.add(factor, blind.spec, outcome)
-        if keep is not None and keep.due():
+        if keep.due():
             keep.save(trials.saved_state)
-            if of_trial is not None and keep.problem is None:
+            if keep.problem is None:
                 of_trial.remove()
     return _outcome(loaded, prepared, trials)
 

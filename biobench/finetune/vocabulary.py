@@ -34,8 +34,9 @@ class UsedRows(nn.Module):
         self.whole = whole
         self.rows = nn.Parameter(whole.weight.detach()[used].clone())
         self.register_buffer("used", used, persistent=False)
-        lookup = torch.zeros(whole.num_embeddings, dtype=torch.long, device=used.device)
-        lookup[used] = torch.arange(len(used), device=used.device)
+        device = used.device
+        lookup = torch.zeros(whole.num_embeddings, dtype=torch.long, device=device)
+        lookup[used] = torch.arange(len(used), device=device)
         self.register_buffer("lookup", lookup, persistent=False)
         self.padding: int | None = None
         if whole.padding_idx is not None:
@@ -76,7 +77,8 @@ def trained_rows(encoder: Encoder, documents: Iterable[Ints]) -> Iterator[UsedRo
     pads = [encoder.pad_id]
     if whole.padding_idx is not None:
         pads.append(whole.padding_idx)
-    used = torch.from_numpy(np.unique(np.concatenate([*documents, pads])))
+    ids = np.concatenate([*documents, pads])
+    used = torch.from_numpy(np.unique(ids))
     stand_in = UsedRows(whole, used.to(whole.weight.device))
     whole.weight.requires_grad_(False)
     encoder.model.set_input_embeddings(stand_in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,11 +80,10 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
 
 def _unavailable(plan: RunPlan) -> Iterator[RunResult]:
     """A line for each model and task without data."""
-    for checkpoint in plan.checkpoints:
-        for task, error in plan.unavailable:
-            reason = f"{error}; {error.hint}"
-            line = unstored(task, plan.request, checkpoint, "unavailable", reason)
-            yield plan.told_apart(line)
+    for checkpoint, (task, error) in product(plan.checkpoints, plan.unavailable):
+        reason = f"{error}; {error.hint}"
+        line = unstored(task, plan.request, checkpoint, "unavailable", reason)
+        yield plan.told_apart(line)
 
 
 def _planned(plan: RunPlan) -> list[RunResult]:

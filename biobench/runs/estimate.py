@@ -11,15 +11,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 from biobench.models.loading import load_tokenizer
 from biobench.runs.plan import Item, RunPlan
 from biobench.runs.provenance import device_name
+from biobench.schema.document import Document
 from biobench.schema.protocols import FROZEN
 from biobench.schema.record import READY
 from biobench.store import Brief, Store
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _SAMPLE = 64
 """Texts of a task that are tokenised to tell how many tokens a character is."""
@@ -39,20 +45,28 @@ class Pace:
         device = device_name(plan.device)
         origin = "checkpoint" if plan.request.track == READY else "run"
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
-        for brief in Store(plan.request.results_dir).briefs()[0]:
+        briefs, _ = Store(plan.request.results_dir).briefs()
+        for brief in briefs:
             if brief.device != device:
                 continue
-            model, parameters = brief.weights, max(1, brief.parameters)
-            if brief.train_tokens_per_second and _trains_encoder(brief):
-                seconds = 1 / brief.train_tokens_per_second
-                self.by_tokens[model,].append(seconds)
-                self.by_tokens[()].append(seconds / parameters)
+            self._note_training(brief)
             length = read.get((brief.task, brief.spec))
             if length and (brief.origin, brief.limit) == (origin, plan.request.limit):
-                rate = brief.seconds / length
-                self.by_characters[model, brief.task].append(rate)
-                self.by_characters[model,].append(rate)
-                self.by_characters[()].append(rate / parameters)
+                self._note_reading(brief, length)
+
+    def _note_training(self, brief: Brief) -> None:
+        """Count a stored run's speed of training, where it trained an encoder."""
+        if brief.train_tokens_per_second and _trains_encoder(brief):
+            seconds = 1 / brief.train_tokens_per_second
+            self.by_tokens[brief.weights,].append(seconds)
+            self.by_tokens[()].append(seconds / max(1, brief.parameters))
+
+    def _note_reading(self, brief: Brief, length: float) -> None:
+        """Count the time of a stored run that read so many characters."""
+        rate = brief.seconds / length
+        self.by_characters[brief.weights, brief.task].append(rate)
+        self.by_characters[brief.weights,].append(rate)
+        self.by_characters[()].append(rate / max(1, brief.parameters))
 
     def seconds(self, item: Item, tokens: int) -> float | None:
         """What the item, which reads so many tokens, will take; None where no stored run tells."""
@@ -64,13 +78,12 @@ class Pace:
             (self.by_characters[()], length * parameters),
         ]
         if not item.is_frozen and item.track != READY:
-            nearest_first += [
-                (self.by_tokens[model,], tokens),
-                (self.by_tokens[()], tokens * parameters),
-            ]
+            nearest_first.append((self.by_tokens[model,], tokens))
+            nearest_first.append((self.by_tokens[()], tokens * parameters))
         for rates, work in nearest_first:
             if rates and work:
-                return round(median(rates) * work, 1)
+                seconds = median(rates) * work
+                return round(seconds, 1)
         return None
 
 
@@ -100,22 +113,31 @@ def longest_first(items: Sequence[Item]) -> list[Item]:
     return list(chain.from_iterable(ordered))
 
 
-def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
-    """Epochs, batch size, most steps, trials and training documents of what a run of the item
-    trains.
-    """
+class _Shape(NamedTuple):
+    """What a run trains: nothing by default. documents: of training. max_steps: of a trial."""
+
+    documents: int
+    epochs: int = 0
+    batch_size: int = 1
+    max_steps: int | None = None
+    trials: int = 0
+
+
+def _shape(item: Item) -> _Shape:
     recipe, probe = item.task.spec.training, item.task.spec.probe
     documents = max(1, round(len(item.task.data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
         documents = min(documents, recipe.train_documents)
     if item.track == READY:
-        return 0, 1, None, 0, documents
+        return _Shape(documents)
     if not item.is_frozen:
         trials = len(recipe.grid) if item.track == "tuned" else 1
-        return recipe.epochs or 1, recipe.batch_size, recipe.max_steps, trials, documents
+        epochs = recipe.epochs or 1
+        return _Shape(documents, epochs, recipe.batch_size, recipe.max_steps, trials)
     if probe is None or not probe.trained:
-        return 0, 1, None, 0, documents
-    return probe.epochs, probe.batch_size, None, len(probe.learning_rates), documents
+        return _Shape(documents)
+    trials = len(probe.learning_rates)
+    return _Shape(documents, probe.epochs, probe.batch_size, trials=trials)
 
 
 def steps_of(item: Item) -> int:
@@ -123,8 +145,9 @@ def steps_of(item: Item) -> int:
 
     Windows are not known before the texts are tokenised, so a document counts as one.
     """
-    epochs, batch, most_steps, trials, documents = _shape(item)
-    return trials * (most_steps or epochs * math.ceil(documents / batch))
+    shape = _shape(item)
+    steps = shape.epochs * math.ceil(shape.documents / shape.batch_size)
+    return shape.trials * (shape.max_steps or steps)
 
 
 def characters(item: Item) -> float:
@@ -133,15 +156,15 @@ def characters(item: Item) -> float:
 
     An encoder that is not trained reads every document once.
     """
-    data, read = item.task.data, item.task.characters
+    read, shape = item.task.characters, _shape(item)
     if item.is_frozen:
         return max(1.0, float(sum(read.values())))
     if item.track == READY:
         return max(1.0, float(read["test"]))
-    _, batch, _, _, documents = _shape(item)
-    epochs = steps_of(item) * batch / documents
-    share = documents / max(1, len(data.train))
-    return max(1.0, epochs * (share * read["train"] + read["validation"]) + read["test"])
+    epochs = steps_of(item) * shape.batch_size / shape.documents
+    share = shape.documents / max(1, len(item.task.data.train))
+    of_epoch = share * read["train"] + read["validation"]
+    return max(1.0, epochs * of_epoch + read["test"])
 
 
 def tokens_read(items: Sequence[Item]) -> dict[str, int]:
@@ -151,14 +174,20 @@ def tokens_read(items: Sequence[Item]) -> dict[str, int]:
     Windows that overlap, special tokens and text beyond the last window are not counted: right to
     some percent.
     """
-    tokens, rates, loaded = {}, dict[tuple[str, str, int], float](), ""
-    for item in items:
-        train = item.task.data.train
-        if item.group not in rates:
-            if loaded != item.checkpoint.hash:
-                loaded, tokenizer = item.checkpoint.hash, load_tokenizer(item.checkpoint)
-            texts = [document.reading for document in train[:: max(1, len(train) // _SAMPLE)]]
-            ids = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-            rates[item.group] = sum(map(len, ids)) / max(1, sum(map(len, texts)))
-        tokens[item.key] = round(characters(item) * rates[item.group])
+    tokens: dict[str, int] = {}
+    rates: dict[tuple[str, str, int], float] = {}
+    for checkpoint, of_model in groupby(items, key=attrgetter("checkpoint")):
+        tokenizer = load_tokenizer(checkpoint)
+        for item in of_model:
+            if item.group not in rates:
+                rates[item.group] = _tokens_a_character(item.task.data.train, tokenizer)
+            tokens[item.key] = round(characters(item) * rates[item.group])
     return tokens
+
+
+def _tokens_a_character(train: Sequence[Document], tokenizer: PreTrainedTokenizerBase) -> float:
+    """Of a sample of these documents."""
+    sample = train[:: max(1, len(train) // _SAMPLE)]
+    texts = [document.reading for document in sample]
+    ids = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+    return sum(map(len, ids)) / max(1, sum(map(len, texts)))

@@ -28,14 +28,14 @@ from biobench.finetune.kept import save_finetuned
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.ready import answer, load_ready
-from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
+from biobench.finetune.savepoint import EVERY_SECONDS, NOT_KEPT, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
 from biobench.runs.gates import ask_gate
 from biobench.runs.plan import Item, RunPlan, changes_of, task_fields
 from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
-from biobench.schema.record import Cost, Resampling, RunRecord
+from biobench.schema.record import Cost, Origin, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
 from biobench.store.claims import Claim, ReplacedError, read_heartbeat
@@ -188,7 +188,8 @@ def _one(
 def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunResult:
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
-    quiet, keep = item.task.spec.access == "agreement", None
+    quiet = item.task.spec.access == "agreement"
+    keep: Savepoint = NOT_KEPT
     # what a run learns from text under an agreement stays in the data's folder
     if not quiet:
         keep = Savepoint(
@@ -219,30 +220,32 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         stopped = False
         return item.result(request, "failed", _why_broken(error, quiet=quiet))
     finally:
-        if keep is not None and not stopped:
+        if not stopped:
             keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
 
 
 def _outcome(
-    item: Item, context: RunContext, step: Progress, keep: Savepoint | None
+    item: Item, context: RunContext, step: Progress, keep: Savepoint
 ) -> tuple[Prepared, int, Outcome]:
     """The encoded task, the encoder's parameters, and what training, or the checkpoint's own head,
     answers.
     """
     precision = item.task.precision
     if item.ready is None:
-        loaded, prepared = context.encoder(item.checkpoint, step), context.prepared(item, step)
+        loaded = context.encoder(item.checkpoint, step)
+        prepared = context.prepared(item, step)
         check_unchanged(item.checkpoint)
         train = tuned if item.track == "tuned" else finetune
         outcome = train(loaded, prepared, item.seed, precision, step, keep)
         return prepared, loaded.parameters, outcome
-    prepared, ready = context.prepared(item, step), item.ready
-    device = context.plan.device
-    network = load_ready(item.checkpoint, ready.head, prepared, ready.matched, device)
+    prepared = context.prepared(item, step)
+    head, matched = item.ready.head, item.ready.matched
+    network = load_ready(item.checkpoint, head, prepared, matched, context.plan.device)
     check_unchanged(item.checkpoint)
-    outcome = answer(network, prepared, precision, step, lenient=ready.never_begins)
-    return prepared, sum(weights.numel() for weights in network.encoder.parameters()), outcome
+    outcome = answer(network, prepared, precision, step, lenient=item.ready.never_begins)
+    parameters = sum(map(torch.numel, network.encoder.parameters()))
+    return prepared, parameters, outcome
 
 
 _BROKEN = (
@@ -305,13 +308,18 @@ def _record(
         )
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     model = item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.spec))
-    if item.ready is not None and item.ready.note:
-        model = model.model_copy(update={"notes": (*model.notes, item.ready.note)})
+    origin: Origin = "run"
+    label_map: dict[str, str] = {}
+    if item.ready is not None:
+        origin = "checkpoint"
+        label_map.update(item.ready.matched)
+        notes = (*model.notes, *filter(None, [item.ready.note]))
+        model = model.model_copy(update={"notes": notes})
     return RunRecord(
         key=item.key,
         model=model,
-        origin="run" if item.ready is None else "checkpoint",
-        label_map={} if item.ready is None else dict(item.ready.matched),
+        origin=origin,
+        label_map=label_map,
         seed=item.seed,
         resampling=resampling,
         split=request.split,

@@ -50,9 +50,8 @@ def score_external(
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
     tagging = tagging_of(task.options[data.source])
-    expected = Expected(
-        task.spec.type, data.labels, data.test, tagging, redact=redact, scale=task.spec.scale
-    )
+    spec = task.spec
+    expected = Expected(spec.type, data.labels, data.test, tagging, redact=redact, scale=spec.scale)
     answers = read_predictions(predictions, expected)
     if gate:
         from biobench.baselines import ensure

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from biobench.data.catalog import LoadedTask
@@ -89,10 +90,10 @@ class TaskEntry:
     @cached_property
     def characters(self) -> dict[str, int]:
         """Of the documents of each split."""
-        return {
-            split: sum(len(d.reading) for d in documents)
-            for split, documents in self.data.documents.items()
-        }
+        characters = {}
+        for split, documents in self.data.documents.items():
+            characters[split] = sum(map(len, map(attrgetter("reading"), documents)))
+        return characters
 
 
 def unstored(
@@ -148,9 +149,10 @@ class RunPlan:
         aliases = {}
         for name, by_weights in folders.items():
             if len(by_weights) > 1:
-                for number, (weights, folder) in enumerate(by_weights.items(), start=1):
-                    alias = name if number == 1 else f"{name} ({number})"
+                alias = name
+                for number, (weights, folder) in enumerate(by_weights.items(), start=2):
                     aliases[weights] = alias, folder
+                    alias = f"{name} ({number})"
         return aliases
 
     def name_of(self, item: Item) -> RunName:
@@ -222,9 +224,8 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
         heads, lines = match_heads(checkpoints, at_hand, request)
         skipped = [*skipped, *lines]
     items: list[Item] = []
-    for checkpoint in checkpoints:
-        for entry in entries:
-            items += _items(checkpoint, entry, request, heads)
+    for checkpoint, entry in product(checkpoints, entries):
+        items += _items(checkpoint, entry, request, heads)
     return RunPlan(request, device, entries, unavailable, checkpoints, items, skipped)
 
 
@@ -248,8 +249,7 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     """The task with its data: once, or where it has several splits once for each. Raises
     DataUnavailableError.
     """
-    folder = Path(request.data_dir) if request.data_dir else None
-    folds = load_folds(task, folder, request.limit)
+    folds = load_folds(task, request.data_dir, request.limit)
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]

@@ -122,10 +122,11 @@ def cpus_of_a_run(nodes: Sequence[dict[str, float]], gpus: float) -> int:
     nodes: what each has, by Ray's names. Raises UsageError where no node has room for a run.
     """
     fitting = [node for node in nodes if node.get("CPU", 0) >= 1 and node.get("GPU", 0) >= gpus]
-    if not fitting and gpus:
-        raise UsageError("the cluster has no GPU for a run", hint="--device cpu, or add GPU nodes")
     if not fitting:
-        raise UsageError("the cluster has no CPU for a run", hint="add nodes with CPUs")
+        message, hint = "the cluster has no CPU for a run", "add nodes with CPUs"
+        if gpus:
+            message, hint = "the cluster has no GPU for a run", "--device cpu, or add GPU nodes"
+        raise UsageError(message, hint=hint)
     if not gpus:
         return min(4, max(int(node["CPU"]) for node in fitting))
     return max(1, min(int(node["CPU"] * gpus / node["GPU"]) for node in fitting))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from pathlib import Path
 
 from biobench.core.text import listed
@@ -43,9 +45,11 @@ class ReadyHead:
     @property
     def never_begins(self) -> bool:
         """Whether a mention of some label has words but no first one, as where tags are bare."""
-        tags = [tag.partition("-") for tag in self.matched.values()]
-        begun = {label for letter, _, label in tags if letter == "B"}
-        return any(letter == "I" and label not in begun for letter, _, label in tags)
+        labels: dict[str, set[str]] = defaultdict(set)
+        for tag in self.matched.values():
+            letter, _, label = tag.partition("-")
+            labels[letter].add(label)
+        return not labels["I"] <= labels["B"]
 
 
 Heads = dict[tuple[str, str], ReadyHead]
@@ -83,27 +87,27 @@ def match_heads(
     Raises ModelError for a checkpoint without a head, SpecError or UsageError for a wrong map, and
     UsageError where a named task, or every task of a suite, cannot be answered.
     """
-    heads = [(checkpoint, stored_head(checkpoint)) for checkpoint in checkpoints]
+    heads = list(map(stored_head, checkpoints))
     names: dict[str, str] = {}
     if request.label_map is not None:
         names = read_label_map(request.label_map)
-        _check_label_map(request.label_map, names, [head for _, head in heads], tasks)
+        _check_label_map(request.label_map, names, heads, tasks)
     matched: Heads = {}
     lines: list[str] = []
     problem: UsageError | None = None
-    for checkpoint, head in heads:
-        for task, data in tasks:
-            try:
-                ready = match_head(head, task, data, names)
-            except UsageError as error:
-                if request.suite is None:
-                    raise
-                problem = error
-                lines.append(f"{task.id} is skipped: {error}")
-                continue
-            matched[checkpoint.hash, task.id] = ready
-            if ready.note:
-                lines.append(f"note: {checkpoint.id} on {task.id}: {ready.note}")
+    models = zip(checkpoints, heads, strict=True)
+    for (checkpoint, head), (task, data) in product(models, tasks):
+        try:
+            ready = match_head(head, task, data, names)
+        except UsageError as error:
+            if request.suite is None:
+                raise
+            problem = error
+            lines.append(f"{task.id} is skipped: {error}")
+            continue
+        matched[checkpoint.hash, task.id] = ready
+        if ready.note:
+            lines.append(f"note: {checkpoint.id} on {task.id}: {ready.note}")
     if problem is not None and not matched:
         raise problem
     return matched, list(dict.fromkeys(lines))
@@ -116,22 +120,26 @@ def _check_label_map(
     tasks: Iterable[tuple[LoadedTask, TaskData]],
 ) -> None:
     """Raise UsageError for a label that no checkpoint has, and for one that no task has."""
-    known = sorted({name for head in heads for name in head.names})
+    known = set(chain.from_iterable(head.names for head in heads))
     targets = set[str]()
     for task, data in tasks:
         targets.update(data.labels, _outputs(task, data))
-    unknown = [label for label in names if label not in known]
-    if unknown:
+    unknown = _first_outside(known, names)
+    if unknown is not None:
         raise UsageError(
-            f"--label-map {file}: no checkpoint has a label '{unknown[0]}'",
-            hint=suggest(unknown[0], known),
+            f"--label-map {file}: no checkpoint has a label '{unknown}'",
+            hint=suggest(unknown, sorted(known)),
         )
-    unknown = [target for target in names.values() if target not in targets]
-    if unknown:
+    unknown = _first_outside(targets, names.values())
+    if unknown is not None:
         raise UsageError(
-            f"--label-map {file}: no task has a label '{unknown[0]}'",
+            f"--label-map {file}: no task has a label '{unknown}'",
             hint="`biobench tasks show TASK` prints a task's labels",
         )
+
+
+def _first_outside(known: Container[str], names: Iterable[str]) -> str | None:
+    return next((name for name in names if name not in known), None)
 
 
 def _outputs(task: LoadedTask, data: TaskData) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import filterfalse, product, starmap
+from operator import attrgetter
 from typing import get_args
 
 from biobench.data.catalog import LoadedTask, load_task
@@ -22,6 +24,7 @@ from biobench.schema.strict import FieldError, repeated
 from biobench.schema.task import parse_seeds
 
 _FRACTION = "training.train_fraction"
+_SETS_FRACTION = re.compile(rf"\s*{re.escape(_FRACTION)}")
 _TRAINS = re.compile(r"training\.(?!precision)")
 """Begins an override that changes how a model is trained."""
 _PROBE = re.compile(r"\s*probe\b")
@@ -37,7 +40,7 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     _check_options(request)
     loaded, lines, named = _tasks(request)
     at_shares = [replace(request, overrides=texts) for texts in _overrides_of_shares(request)]
-    tasks = [_with_overrides(task, at_share) for task in loaded for at_share in at_shares]
+    tasks = list(starmap(_with_overrides, product(loaded, at_shares)))
     for task in tasks:
         seeds_of(task, request)
     check_data([task for task in tasks if task.id in named], request.data_dir)
@@ -128,7 +131,7 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError(
             f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`"
         )
-    twice = repeated(task.id for task in loaded)
+    twice = repeated(map(attrgetter("id"), loaded))
     if twice:
         raise UsageError(
             f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id"
@@ -142,27 +145,29 @@ def _overrides_of_shares(request: RunRequest) -> list[tuple[str, ...]]:
     """
     if request.fractions is None:
         return [request.overrides]
-    by_hand = any(text.strip().startswith(_FRACTION) for text in request.overrides)
+    by_hand = any(map(_SETS_FRACTION.match, request.overrides))
     _refuse_beside("--fractions", {f"--set {_FRACTION}": by_hand})
-    shares = set()
-    for text in request.fractions.split(","):
-        try:
-            share = float(text)
-        except ValueError:
-            share = 0.0
-        if not 0 < share <= 1:
-            raise UsageError(
-                f"--fractions: '{text.strip()}' is not a share above 0 and at most 1",
-                hint="give shares of the training documents, such as 0.1,0.5,1",
-            )
-        shares.add(share)
     overrides = []
-    for share in sorted(shares, reverse=True):
+    for share in sorted(set(map(_share, request.fractions.split(","))), reverse=True):
         at_share = request.overrides
         if share < 1:
             at_share = (*at_share, f"{_FRACTION}={share:g}")
         overrides.append(at_share)
     return overrides
+
+
+def _share(text: str) -> float:
+    """A share of `--fractions`. Raises UsageError."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UsageError(
+            f"--fractions: '{text.strip()}' is not a share above 0 and at most 1",
+            hint="give shares of the training documents, such as 0.1,0.5,1",
+        )
+    return share
 
 
 def _filtered(tasks: list[LoadedTask], filters: dict[str, tuple[str, ...]]) -> list[LoadedTask]:
@@ -176,17 +181,20 @@ def _filtered(tasks: list[LoadedTask], filters: dict[str, tuple[str, ...]]) -> l
 
 def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
     """The tasks of a suite that the track runs, and a line for each that is skipped."""
-    members, lines = [], skipped(suite)
-    for task in suite_tasks(suite):
-        kind = get_kind(task.spec.type)
-        has_own_probe = kind.trains and task.spec.training.encoder == "frozen"
-        if track == "frozen" and (has_own_probe or not kind.probes):
-            lines.append(
-                f"{task.id} is skipped: it has no probe on a frozen encoder, or brings its own"
-            )
-        else:
-            members.append(task)
+    members, lines = suite_tasks(suite), skipped(suite)
+    if track == "frozen":
+        for task in filterfalse(_can_be_frozen, members):
+            reason = "it has no probe on a frozen encoder, or brings its own"
+            lines.append(f"{task.id} is skipped: {reason}")
+        members = list(filter(_can_be_frozen, members))
     return members, lines
+
+
+def _can_be_frozen(task: LoadedTask) -> bool:
+    """Whether the frozen track has a probe for the task, which brings none of its own."""
+    kind = get_kind(task.spec.type)
+    has_own_probe = kind.trains and task.spec.training.encoder == "frozen"
+    return kind.probes and not has_own_probe
 
 
 def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:

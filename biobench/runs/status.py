@@ -4,8 +4,10 @@ the folder.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,9 +54,7 @@ class FolderState:
     def counts(self) -> dict[State, int]:
         """How many runs are in each state; corrupt is named where some are."""
         counts: dict[State, int] = dict.fromkeys(("done", "running", "failed", "stopped"), 0)
-        for run in self.runs:
-            counts[run.state] = counts.get(run.state, 0) + 1
-        return counts
+        return {**counts, **Counter(map(attrgetter("state"), self.runs))}
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -69,26 +69,28 @@ def folder_state(results_dir: str | Path) -> FolderState:
     """Look at the folder once. Raises StoreError where it cannot be read."""
     store = Store(results_dir)
     briefs, unusable = store.briefs()
-    stored = {(brief.task, brief.key): FolderRun(brief.key, brief.task, "done") for brief in briefs}
+    stored = {}
+    for brief in briefs:
+        stored[brief.task, brief.key] = FolderRun(brief.key, brief.task, "done")
     for finding in unusable:
         record = Path(finding.file)
         task, key = record.parent.name, record.stem
         reason = f"{finding.what}; {finding.hint}"
         stored[task, key] = FolderRun(key, task, "corrupt", reason=reason)
-    runs = [
-        _running(store, *name) or stored.get(name) or _left(store, *name)
-        for name in sorted({*stored, *_begun(store)})
-    ]
+    runs = []
+    for task, key in sorted({*stored, *_begun(store)}):
+        run = _running(store, task, key) or stored.get((task, key))
+        runs.append(run or _left(store, task, key))
     return FolderState(str(results_dir), tuple(runs))
 
 
 def _begun(store: Store) -> Iterator[tuple[str, str]]:
     """Task and key of every run that has left a file next to the results."""
     for path in (store.root / "locks").glob("*/*"):
-        key = path.name.partition(".")[0]
-        names = tuple(key + ending for ending in (RUNNING, ".failed", ".state"))
-        if is_key(key) and is_task_id(path.parent.name) and path.name.startswith(names):
-            yield path.parent.name, key
+        task, (key, dot, ending) = path.parent.name, path.name.partition(".")
+        is_of_run = (dot + ending).startswith((RUNNING, ".failed", ".state"))
+        if is_of_run and is_key(key) and is_task_id(task):
+            yield task, key
 
 
 def _running(store: Store, task: str, key: str) -> FolderRun | None:
@@ -100,10 +102,13 @@ def _running(store: Store, task: str, key: str) -> FolderRun | None:
     run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
     if not beat.steps:
         return run
+    run = replace(run, step=beat.step, steps=beat.steps)
+    if not beat.step:
+        return run
     # the time spent is that of the holder's monotonic clock
     spent = max(0.0, beat.written - beat.began)
-    seconds = spent * (beat.steps - beat.step) / beat.step if beat.step else None
-    return replace(run, step=beat.step, steps=beat.steps, seconds_left=seconds)
+    seconds_left = spent * (beat.steps - beat.step) / beat.step
+    return replace(run, seconds_left=seconds_left)
 
 
 def _left(store: Store, task: str, key: str) -> FolderRun:

@@ -10,14 +10,15 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.progress import about, in_words
+from biobench.core.text import plural
 from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
 
 _DASH = "–"
 _FILE_WIDTH = 140
@@ -29,6 +30,8 @@ _FOLDED = {"model": 13, "settings": 11}
 """Columns whose words may be broken too, after so many signs."""
 _GIVING_WAY = ("micro", "seconds", "lost", "cut", "tokens", "steps")
 """Columns that are left out of a narrow table, the first first."""
+Columns = Mapping[str, Sequence[str]]
+"""Heading to cells."""
 
 
 class RunResults(list[RunResult]):
@@ -47,8 +50,10 @@ class RunResults(list[RunResult]):
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
-        return pd.DataFrame(cells_of(self)).to_html(index=False) + paragraphs
+        table = pd.DataFrame(cells_of(self)).to_html(index=False)
+        lines = (*reasons(self), *notes(self))
+        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return table + paragraphs
 
 
 def percent(value: float | None) -> str:
@@ -79,65 +84,62 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    left_out = _take_out(columns, console.width)
-    console.width = max(console.width, _least_width(columns))
+    columns = {name: list(map(itemgetter(name), rows)) for name in rows[0]}
+    widths = {name: _least(name, cells) for name, cells in columns.items()}
+    left_out = _take_out(widths, columns, console.width)
+    console.width = max(console.width, _sum_of(widths))
+    _widen(widths, columns, console.width)
     table = Table(box=None, pad_edge=False)
-    for name, width in _widths(columns, console.width).items():
-        table.add_column(
-            name,
-            overflow="fold",
-            justify="left" if name in _TEXTS else "right",
-            width=width,
-        )
-    for cells in zip(*columns.values(), strict=True):
-        table.add_row(*map(Text, cells))
+    for name, width in widths.items():
+        justify: JustifyMethod = "left" if name in _TEXTS else "right"
+        table.add_column(name, overflow="fold", justify=justify, width=width)
+    shown = itemgetter(*widths)
+    for row in rows:
+        table.add_row(*map(Text, shown(row)))
     console.print(table)
     if left_out:
         note = f"{', '.join(left_out)}: in a wider terminal, or with --json"
         console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
-def _take_out(columns: dict[str, list[str]], width: int) -> list[str]:
-    """Take out columns without a value, and then the less important ones until the table has room;
-    the names of the latter.
+def _take_out(widths: dict[str, int], columns: Columns, width: int) -> list[str]:
+    """Take out the widths of columns without a value, and then of the less important ones until
+    the table has room; the names of the latter.
     """
-    for name in _GIVING_WAY:
-        if set(columns.get(name, ())) <= {_DASH}:
-            columns.pop(name, None)
+    optional = [name for name in _GIVING_WAY if name in widths]
     left_out = []
-    for name in _GIVING_WAY:
-        if name in columns and _least_width(columns) > width:
-            del columns[name]
+    for name in optional:
+        if set(columns[name]) == {_DASH}:
+            del widths[name]
+    for name in optional:
+        if name in widths and _sum_of(widths) > width:
+            del widths[name]
             left_out.append(name)
     return left_out
 
 
-def _least_width(columns: Mapping[str, Sequence[str]]) -> int:
-    """Of a table of these columns: two signs between them, and words whole but in long names."""
-    return sum(2 + _least(name, cells) for name, cells in columns.items()) - 2
+def _sum_of(widths: Mapping[str, int]) -> int:
+    """Width of a table of these columns, with two signs between them."""
+    return sum(widths.values()) + 2 * (len(widths) - 1)
 
 
 def _least(name: str, cells: Sequence[str]) -> int:
+    """The least width of a column: words stay whole but in long names."""
     if name not in _TEXTS:
         return max(map(len, (name, *cells)))
-    words = [word for cell in cells for word in cell.split()]
+    words = " ".join(cells).split()
     longest = max(map(len, words), default=0)
     return max(len(name), min(longest, _FOLDED.get(name, longest)))
 
 
-def _widths(columns: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
-    """The columns' widths: the least of each, and what is left over to texts, the shortest
-    first.
-    """
-    widths = {name: _least(name, cells) for name, cells in columns.items()}
-    left = width - _least_width(columns)
-    wanted = {name: max(map(len, cells)) - widths[name] for name, cells in columns.items()}
-    for name in sorted(widths, key=lambda name: wanted[name]):
+def _widen(widths: dict[str, int], columns: Columns, width: int) -> None:
+    """Give what the table's least width leaves over to texts, the shortest first."""
+    left = width - _sum_of(widths)
+    wanted = {name: max(map(len, columns[name])) - least for name, least in widths.items()}
+    for name in sorted(wanted, key=wanted.__getitem__):
         more = max(0, min(wanted[name], left))
         widths[name] += more
         left -= more
-    return widths
 
 
 def _by_row(results: Iterable[RunResult]) -> dict[tuple[str, str, str], list[RunResult]]:
@@ -150,10 +152,10 @@ def _by_row(results: Iterable[RunResult]) -> dict[tuple[str, str, str], list[Run
 
 def cells_of(results: Sequence[RunResult]) -> list[dict[str, str]]:
     """The rows of the table, cells by column: one for each model, task and settings."""
-    is_plan = any(result.status == "planned" for result in results)
+    is_plan = "planned" in map(attrgetter("status"), results)
     values = _costs if is_plan else _scores
     groups = _by_row(results)
-    has_settings = any(settings for *_, settings in groups)
+    has_settings = any(map(itemgetter(2), groups))
     rows = []
     for (model, task, settings), runs in groups.items():
         row = {"model": model, "task": task}
@@ -174,10 +176,14 @@ def _planned(runs: Iterable[RunResult]) -> list[RunResult]:
     return [r for r in runs if r.status == "planned"]
 
 
+def _scored(runs: Iterable[RunResult]) -> list[RunResult]:
+    return list(filter(attrgetter("is_scored"), runs))
+
+
 def _costs(runs: Sequence[RunResult]) -> dict[str, str]:
     """Steps and tokens of one run that is still to be made, and the time of all."""
-    planned = _planned(runs)
-    seconds, time = _known(planned, "seconds_expected"), _DASH
+    planned, time = _planned(runs), _DASH
+    seconds = _known(planned, "seconds_expected")
     if 0 < len(seconds) == len(planned):
         time = in_words(sum(seconds))
     return {
@@ -191,7 +197,7 @@ def _scores(runs: Sequence[RunResult]) -> dict[str, str]:
     """Means over the runs that have scores, with half the 95% t interval of the published average;
     seconds of all runs, and what a window cost.
     """
-    scored = [r for r in runs if r.is_scored]
+    scored = _scored(runs)
     score = seconds = _DASH
     if scored:
         headline = scored[0].headline
@@ -233,7 +239,7 @@ def _most(runs: Iterable[RunResult], field: str) -> str:
 
 def _status_in_words(runs: Sequence[RunResult]) -> str:
     """``done``, or ``2 done, 1 failed``."""
-    counts = Counter(r.status for r in runs)
+    counts = Counter(map(attrgetter("status"), runs))
     if len(counts) == 1:
         return runs[0].status
     return ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -242,11 +248,12 @@ def _status_in_words(runs: Sequence[RunResult]) -> str:
 def reasons(results: Sequence[RunResult]) -> list[str]:
     """Why runs failed or were not possible, without files' addresses; of several seeds alike
     once."""
-    lines: dict[str, None] = {}
-    for r in results:
-        if r.status in ("failed", "unavailable"):
-            lines[_ADDRESSES.sub("", f"{r.task}: {r.status}: {r.reason}")] = None
-    return list(lines)
+    lines = []
+    for result in results:
+        if result.status in ("failed", "unavailable"):
+            line = f"{result.task}: {result.status}: {result.reason}"
+            lines.append(_ADDRESSES.sub("", line))
+    return list(dict.fromkeys(lines))
 
 
 def settings_of(result: RunResult) -> str:
@@ -262,20 +269,23 @@ def settings_of(result: RunResult) -> str:
         settings.append("no test")
     protocol = protocol_named_by(result.overrides)
     if protocol is not None:
-        settings.append(f"{protocol} protocol")
-    else:
-        implied = FROZEN if result.track == "frozen" else ()
-        for text in result.overrides:
-            if text not in implied:
-                settings.append(text.replace("training.train_fraction=", "fraction "))
-    return ", ".join(settings)
+        return ", ".join([*settings, f"{protocol} protocol"])
+    implied = FROZEN if result.track == "frozen" else ()
+    changes = [
+        text.replace("training.train_fraction=", "fraction ")
+        for text in result.overrides
+        if text not in implied
+    ]
+    return ", ".join([*settings, *changes])
 
 
 def _seeds_in_words(runs: Sequence[RunResult]) -> str:
     """``42-46`` where no number is left out, else ``42, 44``."""
-    seeds = sorted({r.seed for r in runs if r.seed is not None})
-    if len(seeds) > 1 and seeds[-1] - seeds[0] == len(seeds) - 1:
-        return f"{seeds[0]}-{seeds[-1]}"
+    seeds = sorted(set(_known(runs, "seed")))
+    if len(seeds) > 1:
+        lowest, highest = seeds[0], seeds[-1]
+        if highest - lowest == len(seeds) - 1:
+            return f"{lowest}-{highest}"
     return ", ".join(map(str, seeds))
 
 
@@ -295,10 +305,10 @@ _SIGNS = {
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines below the table: what a dry run would take, scores below a baseline, signs."""
     yield from _expected_time(results)
-    for model, folder in dict.fromkeys((r.model, r.folder) for r in results):
+    for model, folder in dict.fromkeys(map(attrgetter("model", "folder"), results)):
         if folder is not None:
             yield f"{model}: {folder}"
-    scored = [r for r in results if r.is_scored]
+    scored = _scored(results)
     yield from _below_baselines(scored)
     for number, line in _SIGNS.items():
         if any(map(attrgetter(number), scored)):
@@ -308,7 +318,7 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
 def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
     """A line for each row of which some runs are below the best baseline."""
     for (model, task, settings), runs in _by_row(scored).items():
-        baselines = [r.baseline for r in runs if r.baseline is not None]
+        baselines = _known(runs, "baseline")
         if not baselines:
             continue
         row, share = f"{model} on {task}", ""
@@ -328,7 +338,7 @@ def folder_option(results_dir: str) -> str:
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     """The lines below the table, with the next command where something was scored."""
     yield from notes(results)
-    models = list(dict.fromkeys(r.folder or r.model for r in results if r.is_scored))
+    models = list(dict.fromkeys(r.folder or r.model for r in _scored(results)))
     if models:
         folder = folder_option(results_dir)
         following = f"biobench report{folder}"
@@ -354,5 +364,4 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
         time = f"{about(sum(seconds))}, judged by stored runs on this device"
     if 0 < len(seconds) < len(planned):
         time += f", {len(planned) - len(seconds)} more of unknown length"
-    noun = "run" if len(planned) == 1 else "runs"
-    yield f"{len(planned)} {noun} to make: {time}"
+    yield f"{len(planned)} {plural(len(planned), 'run')} to make: {time}"

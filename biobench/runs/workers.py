@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -69,19 +70,26 @@ def _fitting(plan: RunPlan) -> int:
     Each takes what the neediest does: the largest peak of the stored runs of its model and task, or
     before the first what is planned.
     """
+    free = free_memory_bytes(plan.device)
+    if free is None:
+        return 1
+    peaks = _stored_peaks(plan)
+    need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
+    seeds = Counter(map(attrgetter("checkpoint.hash", "task.id"), plan.items))
+    fitting = int(0.9 * free / need)
+    return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
+
+
+def _stored_peaks(plan: RunPlan) -> dict[tuple[str, str, int], int]:
+    """Group of items to the largest peak of those that are stored (bytes)."""
     store = Store(plan.request.results_dir)
     peaks: dict[tuple[str, str, int], int] = {}
     for item in plan.items:
         record = store.get(item.task.id, item.key)
         if record is not None:
-            peaks[item.group] = max(peaks.get(item.group, 0), record.cost.peak_memory_bytes)
-    free = free_memory_bytes(plan.device)
-    if free is None:
-        return 1
-    need = max(peaks.get(item.group) or _planned_bytes(item, plan.device) for item in plan.items)
-    seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
-    fitting = int(0.9 * free / need)
-    return max(1, min(fitting, max(seeds.values()), torch.get_num_threads()))
+            peak = record.cost.peak_memory_bytes
+            peaks[item.group] = max(peaks.get(item.group, 0), peak)
+    return peaks
 
 
 def _planned_bytes(item: Item, device: torch.device) -> int:
@@ -178,8 +186,7 @@ def _listen(
     """Hand on what the workers report until the last pipe is closed; a request to stop is handed on
     to them.
     """
-    results: dict[str, RunResult] = {}
-    warned: set[str] = set()
+    reports = _Reports(reporter, begun, total)
     stopping = False
     while pipes:
         if STOP() and not stopping:
@@ -192,20 +199,40 @@ def _listen(
                 kind, *message = pipe.recv()
             except (EOFError, OSError):  # the worker has ended, at times in the middle of a word
                 pipes.remove(pipe)
-                continue
-            if kind == "start":
-                begun += 1
-                reporter.start(message[0], begun, total)
-            elif kind == "step":
-                reporter.step(*message)
-            elif kind == "warn":
-                if message[0] not in warned:  # several workers find the same
-                    warned.add(message[0])
-                    reporter.warn(message[0])
-            elif message[0].key not in results:  # each worker reports a failed run
-                results[message[0].key] = message[0]
-                reporter.finish(message[0])
-    return results
+            else:
+                getattr(reports, kind)(*message)
+    return reports.results
+
+
+class _Reports:
+    """What the workers report by `_Wire`, handed on. begun: runs so far, of `total`."""
+
+    def __init__(self, reporter: Reporter, begun: int, total: int) -> None:
+        self.reporter, self.begun, self.total = reporter, begun, total
+        self.results: dict[str, RunResult] = {}
+        self.warned: set[str] = set()
+
+    def start(self, run: RunName) -> None:
+        """A worker begins a run."""
+        self.begun += 1
+        self.reporter.start(run, self.begun, self.total)
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """A run moved on."""
+        self.reporter.step(run, done, total, what)
+
+    def warn(self, line: str) -> None:
+        """A warning, once: several workers find the same."""
+        if line not in self.warned:
+            self.warned.add(line)
+            self.reporter.warn(line)
+
+    def finish(self, result: RunResult) -> None:
+        """A run ended; each worker reports one that failed."""
+        key = str(result.key)
+        if key not in self.results:
+            self.results[key] = result
+            self.reporter.finish(result)
 
 
 class _Wire(Reporter):

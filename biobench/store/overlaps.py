@@ -29,13 +29,14 @@ def find_overlap(
     A model may have several training texts; the one that shows most test documents counts, then the
     newest. Raises StoreError for a damaged file.
     """
-    worst: OverlapRecord | None = None
-    for path in sorted(small_record(results_dir, "overlap", task).parent.glob("*.json")):
-        record = read_record(path, OverlapRecord, ("overlap_version", OVERLAP_VERSION), _AGAIN)
-        if record is None or (record.model_hash, record.data_hash) != (model_hash, data_hash):
-            continue
-        if worst is None or _severity(record) > _severity(worst):
-            worst = record
+    measured: list[OverlapRecord] = []
+    version = ("overlap_version", OVERLAP_VERSION)
+    folder = small_record(results_dir, "overlap", task).parent
+    for path in sorted(folder.glob("*.json")):
+        record = read_record(path, OverlapRecord, version, _AGAIN)
+        if record is not None and (record.model_hash, record.data_hash) == (model_hash, data_hash):
+            measured.append(record)
+    worst = max(measured, key=_severity, default=None)
     return None if worst is None else worst.contamination
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,11 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
     try:
         documents = _documents(table.select(SCHEMA.names[:8]))
         rows = zip(documents, *_columns(table.select(SCHEMA.names[8:])), strict=True)
-        return documents, [
-            Prediction(document.id, *answer) for document, predicted, *answer in rows if predicted
-        ]
+        predictions = []
+        for document, predicted, *answer in rows:
+            if predicted:
+                predictions.append(Prediction(document.id, *answer))
+        return documents, predictions
     except (ValueError, pa.ArrowException) as error:
         raise StoreError(
             "holds empty cells, lists of unequal length or text that is not UTF-8",
@@ -115,21 +118,11 @@ def _documents(table: pa.Table) -> list[Document]:
     global _latest
     latest, documents = _latest
     if latest is None or not table.equals(latest):
-        documents = [
-            Document(
-                document,
-                group,
-                "",
-                split,
-                spans,
-                labels,
-                tuple(zip(starts, ends, strict=True)),
-                tags,
-            )
-            for document, group, split, spans, labels, tags, starts, ends in zip(
-                *_columns(table), strict=True
-            )
-        ]
+        documents = []
+        for name, group, split, spans, labels, tags, *ends in zip(*_columns(table), strict=True):
+            tokens = tuple(zip(*ends, strict=True))
+            document = Document(name, group, "", split, spans, labels, tokens, tags)
+            documents.append(document)
         _latest = table, documents
     return list(documents)
 
@@ -162,13 +155,13 @@ def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
         "document": document.id,
         "group": document.group,
         "split": document.split,
-        "gold_spans": [s._asdict() for s in document.spans],
+        "gold_spans": list(map(Span._asdict, document.spans)),
         "gold_labels": document.labels,
         "gold_tags": document.tags,
-        "token_starts": [start for start, _ in document.tokens],
-        "token_ends": [end for _, end in document.tokens],
+        "token_starts": list(map(itemgetter(0), document.tokens)),
+        "token_ends": list(map(itemgetter(1), document.tokens)),
         "predicted": prediction is not None,
-        "spans": [s._asdict() for s in answer.spans],
+        "spans": list(map(Span._asdict, answer.spans)),
     } | {name: getattr(answer, name) for name in ("span_scores", "tags", "labels", "label_scores")}
 
 
@@ -185,14 +178,12 @@ def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, st
     secret = digest.digest()
 
     def alias(kind: str, name: str) -> str:
-        return hmac.new(
-            secret, f"{kind}\0{name}".encode("utf-8", "surrogatepass"), hashlib.sha256
-        ).hexdigest()[:32]
+        message = f"{kind}\0{name}".encode("utf-8", "surrogatepass")
+        return hmac.new(secret, message, hashlib.sha256).hexdigest()[:32]
 
-    return (
-        {d.id: alias("document", d.id) for d in documents},
-        {d.group: alias("group", d.group) for d in documents},
-    )
+    of_documents = {d.id: alias("document", d.id) for d in documents}
+    of_groups = {d.group: alias("group", d.group) for d in documents}
+    return of_documents, of_groups
 
 
 def redacted(
@@ -201,9 +192,14 @@ def redacted(
     """The same runs under aliases, without text, gold or tokens, in an order that reveals
     nothing."""
     by_id, by_group = aliases(gold)
-    bare = [Document(id=by_id[d.id], group=by_group[d.group], text="", split=d.split) for d in gold]
+    bare = []
+    for document in gold:
+        alias, group = by_id[document.id], by_group[document.group]
+        bare.append(Document(id=alias, group=group, text="", split=document.split))
     renamed = [replace(p, document=by_id[p.document]) for p in predictions]
-    return sorted(bare, key=lambda d: d.id), sorted(renamed, key=lambda p: p.document)
+    bare.sort(key=attrgetter("id"))
+    renamed.sort(key=attrgetter("document"))
+    return bare, renamed
 
 
 def under_aliases(gold: Sequence[Document]) -> list[Document]:

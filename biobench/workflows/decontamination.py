@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import write_atomic
+from biobench.core.text import plural
 from biobench.data import catalog
 from biobench.data.load import load_data
 from biobench.data.locate import find
@@ -17,6 +18,7 @@ from biobench.errors import DataUnavailableError, StoreError
 from biobench.kinds import get_kind
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
 from biobench.schema.document import TaskData
+from biobench.schema.task import TaskSpec
 
 if TYPE_CHECKING:
     from trainer.pretrain import PretrainingResult
@@ -43,7 +45,8 @@ def guard(
     `all`. say: prints both. Raises DataUnavailableError where required tasks cannot be excluded.
     """
     ids = guardable()
-    generated = all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
+    # those of phases are among them
+    generated = all(source.embedded is not None for source in recipe.corpus.sources)
     excluded: dict[str, TaskData] = {}
     if exclude_tasks and not generated:
         excluded = benchmark_documents(data_dir, only=ids)
@@ -54,22 +57,25 @@ def guard(
         return {}, None
     for name, data in excluded.items():
         say(f"guarded: the corpus excludes {_excluded_documents(data)} documents of {name}")
-    missing = [name for name in ids if name not in excluded]
+    missing = _not_excluded(ids, excluded)
     if missing:
         reason = "--no-exclude-tasks"
         if exclude_tasks:
             reason = "their documents are not available (--data-dir DIR)"
-        noun = "task" if len(missing) == 1 else "tasks"
         names = ", ".join(missing)
         if len(missing) > MOST_NAMED:
             names = "`biobench data status` lists them"
-        say(f"{len(missing)} {noun} NOT guarded, {reason}: {names}")
+        say(f"{len(missing)} {plural(len(missing), 'task')} NOT guarded, {reason}: {names}")
     return excluded, missing
+
+
+def _not_excluded(ids: Sequence[str], excluded: Container[str]) -> list[str]:
+    return [name for name in ids if name not in excluded]
 
 
 def _check_required(required: Sequence[str], excluded: Container[str]) -> None:
     """Raises DataUnavailableError where a required task is not excluded."""
-    absent = [name for name in required if name not in excluded]
+    absent = _not_excluded(required, excluded)
     if absent:
         raise DataUnavailableError(
             f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}",
@@ -88,11 +94,11 @@ def guardable() -> list[str]:
 
     Not of generated texts, nor of mere names, which every text on the matter may hold.
     """
-    ids = []
-    for task in catalog.list_tasks():
-        if get_kind(task.spec.type).trains and not task.spec.all_sources[0].generated:
-            ids.append(task.id)
-    return ids
+    return [task.id for task in catalog.list_tasks() if _could_be_read(task.spec)]
+
+
+def _could_be_read(spec: TaskSpec) -> bool:
+    return get_kind(spec.type).trains and not spec.all_sources[0].generated
 
 
 def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[str, TaskData]:
@@ -108,8 +114,10 @@ def guarded_by(run: Path | None) -> Container[str]:
     """The tasks whose documents a run excluded; all that can be where it does not say. Raises
     StoreError.
     """
-    file = None if run is None else run / EXCLUSION_FILE
-    if file is None or not file.is_file():
+    if run is None:
+        return guardable()
+    file = run / EXCLUSION_FILE
+    if not file.is_file():
         return guardable()
     try:
         return Exclusions.model_validate_json(file.read_bytes()).tasks

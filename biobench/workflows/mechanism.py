@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +152,8 @@ def frozen_layers(folder: str) -> str:
 
     if not any((path / FILE).is_file() for path in (Path(folder), Path(folder) / "model")):
         return ""
-    frozen = []
-    for phase in read_ledger(folder).phases:
-        if phase.frozen_layers:
-            frozen.append(f"layers {phase.frozen_layers} in {phase.name}")
-    return "; ".join(frozen)
+    frozen = filter(attrgetter("frozen_layers"), read_ledger(folder).phases)
+    return "; ".join(f"layers {phase.frozen_layers} in {phase.name}" for phase in frozen)
 
 
 def shared(
@@ -165,12 +163,13 @@ def shared(
     for none.
     """
     tables = list(scores.values())
-    tasks = tuple(task for task in tables[0] if all(task in table for table in tables))
+    common = set.intersection(*map(set, tables))
+    tasks = tuple(filter(common.__contains__, tables[0]))
     if not tasks:
         raise UsageError(
             "the models have no task in common", hint="run all of them on the same tasks first"
         )
-    seeds = set.intersection(*(set(table[task]) for table in tables for task in tasks))
+    seeds = set.intersection(*(set(table[task]) for table, task in product(tables, tasks)))
     if not seeds:
         raise UsageError(
             "the models have no seed in common", hint="run all of them with the same --seeds"

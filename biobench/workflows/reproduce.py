@@ -8,7 +8,9 @@ import math
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import partial
+from itertools import product, starmap
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -98,7 +100,8 @@ class Again:
         if self.models is not None and (self.models / "config.json").is_file():
             return str(self.models.absolute())
         name, revision = record.model.source or record.model.id, record.model.revision
-        if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
+        path = Path(name)
+        if path.is_absolute() or ".." in path.parts or name.startswith("~"):
             message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
             raise UsageError(message, hint="name the checkpoint's folder with --models")
         if self.models is not None:
@@ -151,13 +154,14 @@ def _check_same_run(record: RunRecord, item: Item, *, same_seed: bool) -> None:
         ("precision", record.training.precision, item.task.precision),
         ("engine", str(record.engine_version), str(ENGINE_VERSION)),
     ]
-    if same_seed and all(stored == planned for _, stored, planned in conditions):
+    changed = [
+        f"{name} {planned[:12]} instead of {stored[:12]}"
+        for name, stored, planned in conditions
+        if stored != planned
+    ]
+    if same_seed and not changed and record.key != item.key:
         # no single one: the record was written by hand, or another program decided its key
-        conditions.append(("key", record.key, item.key))
-    changed = []
-    for name, stored, planned in conditions:
-        if stored != planned:
-            changed.append(f"{name} {planned[:12]} instead of {stored[:12]}")
+        changed.append(f"key {item.key[:12]} instead of {record.key[:12]}")
     if changed:
         raise UsageError(
             f"this would be another run of {record.task.id}: {', '.join(changed)}",
@@ -227,37 +231,33 @@ def _repeated(row: Reproduction, store: Store, record: RunRecord, again: Again) 
         )
     if record.origin != "run":
         raise UsageError("its predictions were made elsewhere", hint="`biobench score` reads them")
-    stored_answers = store.stored_predictions(record)[1]
-    low, high = _interval(store, record) or (None, None)
+    _, stored_answers = store.stored_predictions(record)
+    interval = _interval(store, record)
     repeated, answers = again.run(record, record.seed)
     score = repeated.scores[row.metric]
     row = row._replace(
         again=score,
-        low=low,
-        high=high,
         same=alike(record, stored_answers, answers),
         machine=_machine_changes(record.provenance, repeated.provenance),
     )
-    if stored_answers == answers and score != row.stored:
+    low, high = row.stored, row.stored
+    if interval is not None:
+        low, high = interval
+        row = row._replace(low=low, high=high)
+    if stored_answers == answers:
+        if score == row.stored:
+            return row._replace(agreement="identical")
         reason = "the predictions are the same, the record's score is not theirs"
         return row._replace(agreement="outside", reason=reason)
-    if stored_answers == answers:
-        return row._replace(agreement="identical")
-    is_within = score == row.stored
-    if low is not None and high is not None:
-        is_within = low <= score <= high
-    return row._replace(agreement="within" if is_within else "outside")
+    return row._replace(agreement="within" if low <= score <= high else "outside")
 
 
 def _machine_changes(stored: Provenance, repeated: Provenance) -> tuple[str, ...]:
     """In what two machines differ, as texts ``threads 1 then, 2 now``."""
     old = {"device": stored.device, "threads": stored.threads, **stored.packages}
     new = {"device": repeated.device, "threads": repeated.threads, **repeated.packages}
-    changes = []
-    for name, value in old.items():
-        if value != new.get(name):
-            changes.append(f"{name} {value} then, {new.get(name)} now")
-    return tuple(changes)
+    changed = [name for name, value in old.items() if value != new.get(name)]
+    return tuple(f"{name} {old[name]} then, {new.get(name)} now" for name in changed)
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
@@ -316,10 +316,14 @@ def draw(submission: Path, waiting: Collection[str], again: Again) -> Statement:
     """
     store, records = stored_runs(submission)
     groups = by_conditions(records)
-    chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
-    draws = tuple(_drawn(store, groups[key], again) for key in chosen)
-    mark: Mark = "reproduced" if all(drawn.agrees for drawn in draws) else "claimed"
-    return make_statement(submission, mark, draws)
+    chosen = [runs for key, runs in groups.items() if key[0] in waiting]
+    if not chosen:
+        chosen.append(secrets.choice(list(groups.values())))
+    draws = [_drawn(store, runs, again) for runs in chosen]
+    mark: Mark = "claimed"
+    if all(map(attrgetter("agrees"), draws)):
+        mark = "reproduced"
+    return make_statement(submission, mark, tuple(draws))
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
@@ -334,16 +338,21 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     repeated, answers = again.run(example, seed)
     score = repeated.scores[task.primary]
     scores = np.array([run.scores[task.primary] for run in submitted])
-    low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
-    answered = [store.stored_predictions(run)[1] for run in submitted]
-    pairs = [alike(example, one, other) for one, other in product(answered, repeat=2)]
+    # of a score that differs by one document
+    noise = 1 / task.test_documents**2
+    low, high = prediction_interval(scores.mean(), scores, noise)
+    _, answered = zip(*map(store.stored_predictions, submitted), strict=True)
+    share_alike = partial(alike, example)
+    pairs = list(starmap(share_alike, product(answered, repeat=2)))
     agreements = np.array(pairs).reshape(number, number)
     alike_low, alike_high = agreement_interval(agreements, task.test_documents)
-    share = float(np.mean([alike(example, answers, stored) for stored in answered]))
+    shares = [share_alike(answers, stored) for stored in answered]
+    share = float(np.mean(shares))
     # each split has test documents of its own, so that no answers can be compared
     answers_agree = example.resampling is not None or alike_low <= share <= alike_high
     # a claim that the board shows and filters by
     sizes_agree = {run.model.parameters for run in runs} == {repeated.model.parameters}
+    agrees = low <= score <= high and answers_agree and sizes_agree
     return Draw(
         task=task.id,
         task_hash=task.hash,
@@ -356,7 +365,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         alike=share,
         alike_low=alike_low,
         alike_high=alike_high,
-        agrees=low <= score <= high and answers_agree and sizes_agree,
+        agrees=agrees,
     )
 
 
@@ -377,9 +386,8 @@ def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tupl
     """
     n = len(values)
     spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
-    half = math.sqrt(
-        special.stdtrit(n - 1, 0.975) ** 2 * spread + special.ndtri(0.975) ** 2 * noise
-    )
+    t, z = special.stdtrit(n - 1, 0.975), special.ndtri(0.975)
+    half = math.sqrt(t**2 * spread + z**2 * noise)
     return float(centre - half), float(centre + half)
 
 
@@ -391,10 +399,10 @@ def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]
     (least squares) comes that of a new one.
     """
     n = len(pairs)
-    means = (pairs.sum(axis=1) - np.diag(pairs)) / (n - 1)
+    with_others = pairs.sum(axis=1) - np.diag(pairs)
+    means = with_others / (n - 1)
     centre = float(means.mean())
     # Laplace's estimate: runs that agree on every document may still differ on the next one
     share = (centre * documents + 1) / (documents + 2)
-    return prediction_interval(
-        centre, (means - centre) * (n - 1) / (n - 2), share * (1 - share) / documents
-    )
+    effects = (means - centre) * (n - 1) / (n - 2)
+    return prediction_interval(centre, effects, share * (1 - share) / documents)

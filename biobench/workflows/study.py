@@ -157,19 +157,27 @@ def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     runs = []
     for budget, seed, arm in product(study.budgets, study.seeds, study.arms):
         run = StudyRun(arm, budget, seed, study.base, study.overrides)
-        phases = run.recipe().phases
-        share = Fraction(budget, sum(phase.tokens for phase in phases))
         overrides = [*study.overrides, f"name={run.name}"]
         overrides += [f"seeds.{kind}={seed}" for kind in ("data", "training", "init")]
-        for number, phase in enumerate(phases):
-            field = f"phases.{number}"
-            overrides.append(f"{field}.tokens={round(phase.tokens * share)}")
-            if phase.schedule.warmup:
-                overrides.append(f"{field}.schedule.warmup={round(phase.schedule.warmup * share)}")
+        overrides += _of_budget(run)
         if data_dir is not None:
             overrides.append(f"corpus.root={data_dir}")
         runs.append(replace(run, overrides=tuple(overrides)))
     return runs
+
+
+def _of_budget(run: StudyRun) -> list[str]:
+    """The overrides by which the phases of a run share its budget as its recipe's share theirs."""
+    phases = run.recipe().phases
+    share = Fraction(run.budget, sum(phase.tokens for phase in phases))
+    overrides = []
+    for number, phase in enumerate(phases):
+        tokens = round(phase.tokens * share)
+        warmup = round(phase.schedule.warmup * share)
+        overrides.append(f"phases.{number}.tokens={tokens}")
+        if phase.schedule.warmup:
+            overrides.append(f"phases.{number}.schedule.warmup={warmup}")
+    return overrides
 
 
 def pretrain_run(
@@ -207,8 +215,8 @@ def scores_of(
     tasks = study.benchmark.all_ids
     briefs = []
     for brief in store.briefs()[0]:
-        is_of_study = brief.weights in names and brief.task in tasks
-        if is_of_study and _declared(study.benchmark, brief):
+        is_of_model = brief.weights in names
+        if is_of_model and brief.task in tasks and _declared(study.benchmark, brief):
             briefs.append(brief)
     groups: Sequence[RunGroup] = group_runs(briefs, task_infos(briefs, ()), store)
     if slice is not None:
@@ -217,7 +225,8 @@ def scores_of(
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     documents: dict[str, dict[str, LeftOut]] = defaultdict(dict)
     for group in groups:
-        name, metric = names[group.briefs[0].weights], group.briefs[0].paper
+        brief = group.briefs[0]
+        name, metric = names[brief.weights], brief.paper
         values = group.scores(metric)
         if values is None:
             continue
@@ -244,7 +253,7 @@ def _declared(benchmark: Benchmark, brief: Brief) -> bool:
     """Whether the study asks for this run of a task; the folder may hold others of the same
     encoder.
     """
-    is_plain = brief.limit is None and brief.track == "fixed"
+    is_plain = (brief.limit, brief.track) == (None, "fixed")
     if not is_plain or brief.seed not in parse_seeds(benchmark.seeds):
         return False
     if benchmark.protocol is not None:
@@ -259,10 +268,12 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
     from trainer.api import ledger_diff
 
     for run in runs:
+        if run.arm == study.reference:
+            continue
         reference = replace(run, arm=study.reference).name
-        folders = [out / "runs" / name for name in (reference, run.name)]
-        if run.arm != study.reference and all((f / "ledger.json").is_file() for f in folders):
-            diff = ledger_diff(*folders)
+        ledgers = [out / "runs" / name / "ledger.json" for name in (reference, run.name)]
+        if all(map(Path.is_file, ledgers)):
+            diff = ledger_diff(*ledgers)
             if not diff.matched:
                 yield f"{reference} and {run.name} are {diff.verdict}"
 

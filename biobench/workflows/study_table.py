@@ -86,9 +86,10 @@ def table(
             continue
         row = ArmRow(arm, budget, {seed: outcome.mean(run) for seed, run in arm_runs.items()})
         answer = None
-        reference_runs = outcome.whole_runs(runs, study.reference, budget)
-        pairs = [(arm_runs[s], reference_runs[s]) for s in arm_runs if s in reference_runs]
-        if arm != study.reference and pairs:
+        pairs: RunPairs = []
+        if arm != study.reference:
+            pairs = _paired(arm_runs, outcome.whole_runs(runs, study.reference, budget))
+        if pairs:
             row = replace(row, difference=fmean(outcome.differences(pairs)))
             answer = outcome.answer(pairs)
         rows.append(row)
@@ -102,6 +103,11 @@ def table(
 
 RunPairs = Sequence[tuple[str, str]]
 """A run of an arm and the reference's run of the same pretraining seed."""
+
+
+def _paired(arm_runs: Mapping[int, str], reference_runs: Mapping[int, str]) -> RunPairs:
+    """The runs of the pretraining seeds that both have."""
+    return [(run, reference_runs[seed]) for seed, run in arm_runs.items() if seed in reference_runs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,9 @@ def test_weights_learnt_from_agreement_bound_text_are_not_written(
     seen: list[bool] = []
     once = Run._validate
     monkeypatch.setattr(
-        Run, "_validate", lambda self, *rest: (seen.append(self.keep is None), once(self, *rest))[1]
+        Run,
+        "_validate",
+        lambda self, *rest: (seen.append(self.keep is savepoint.NOT_KEPT), once(self, *rest))[1],
     )
     (result,) = run_plan(command, Reporter())
     assert result.status == "done"

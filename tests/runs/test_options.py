@@ -117,6 +117,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"executor": "ray", "worker_gpus": 1.5}, "--worker-gpus 1.5 does not apply"),
     ({"executor": "ray", "worker_gpus": 0.0}, "--worker-gpus 0 does not apply"),
     ({"worker_gpus": 0.5}, "--worker-gpus 0.5 does not apply"),
+    ({"languages": "xx", "types": "needle"}, "no task has --language xx --type needle"),
 ]
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,8 @@ class CkaReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; an interval's end that is not bounded is None."""
-        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self)) | {
-            "states": "mean"
-        }
-        return plain
+        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self))
+        return plain | {"states": "mean"}
 
 
 def compare(
@@ -110,7 +109,7 @@ def compare(
     pairs: list[Pair] = [(str(first), str(second))]
     if noise:
         pairs.append((str(noise[0]), str(noise[1])))
-    checkpoints = list(dict.fromkeys(name for pair in pairs for name in pair))
+    checkpoints = list(dict.fromkeys(chain.from_iterable(pairs)))
     check_shapes(checkpoints)
     sample = drawn()
     ids, cut = token_ids(checkpoints, sample.texts, max_length)
@@ -122,11 +121,11 @@ def compare(
 
     tables = [_divergences(states_of(a), states_of(b), sample) for a, b in pairs]
     depth = int(read_config(first).num_hidden_layers)
-    ranges = {str(layer): (layer,) for layer in range(depth)}
+    ranges: dict[str, tuple[int, ...]] = {str(layer): (layer,) for layer in range(depth)}
+    ranges |= {**groups(depth), "all": tuple(range(depth))}
     lines = []
-    for name, layers in {**ranges, **groups(depth), "all": tuple(range(depth))}.items():
-        for estimator in ESTIMATORS:
-            lines.append(_line(name, layers, estimator, tables))
+    for (name, layers), estimator in product(ranges.items(), ESTIMATORS):
+        lines.append(_line(name, layers, estimator, tables))
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
         notes.append(
@@ -166,11 +165,14 @@ Table = list[dict[int, dict[str, Estimate]]]
 
 
 def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample) -> Table:
-    table: Table = [{} for _ in a]
-    for of_layer, of_a, of_b in zip(table, a, b, strict=True):
+    table: Table = []
+    for of_a, of_b in zip(a, b, strict=True):
+        of_layer = {}
         for seed, rows in sample.drawn.items():
-            same = cka(gram(of_a[rows]), gram(of_b[rows]), texts=rows, total=len(sample.texts))
+            gram_a, gram_b = gram(of_a[rows]), gram(of_b[rows])
+            same = cka(gram_a, gram_b, texts=rows, total=len(sample.texts))
             of_layer[seed] = {name: same[name].complement() for name in ESTIMATORS}
+        table.append(of_layer)
     return table
 
 

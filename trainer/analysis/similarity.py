@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,7 @@ FEWEST = 5
 """Texts that the debiased estimate needs once one is left out."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A number with its delete-one jackknife over texts.
 
     deviations: (texts,) the value without each text, less their mean; 0 for texts that the value
@@ -36,11 +35,11 @@ class Estimate:
         """Jackknife standard error."""
         return math.sqrt((self.n - 1) / self.n * float(self.deviations @ self.deviations))
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Low and high end: t with n - 1 degrees of freedom on the jackknife error."""
+    def interval(self) -> tuple[float, float]:
+        """Low and high end, 95%: t with n - 1 degrees of freedom on the jackknife error."""
         from scipy import stats
 
-        half = float(stats.t.ppf((1 + level) / 2, self.n - 1)) * self.se
+        half = float(stats.t.ppf(0.975, self.n - 1)) * self.se
         return self.value - half, self.value + half
 
     def complement(self) -> Estimate:
@@ -53,23 +52,21 @@ class Estimate:
         """
         if self.value <= 0 or other.value <= 0:
             return None
-        log = Estimate(
-            math.log(self.value / other.value),
-            self.deviations / self.value - other.deviations / other.value,
-            min(self.n, other.n),
-        )
+        ratio = self.value / other.value
+        deviations = self.deviations / self.value - other.deviations / other.value
+        log = Estimate(math.log(ratio), deviations, min(self.n, other.n))
         low, high = log.interval()
+        upper = math.inf
         # Where a divergence is far below its error the upper end leaves the range of floats.
-        return self.value / other.value, math.exp(low), math.exp(high) if high < 700 else math.inf
+        if high < 700:
+            upper = math.exp(high)
+        return ratio, math.exp(low), upper
 
 
 def mean_of(estimates: Sequence[Estimate]) -> Estimate:
     """The mean of several estimates over the same texts (layers of a group, drawings of texts)."""
-    return Estimate(
-        float(np.mean([e.value for e in estimates])),
-        np.mean([e.deviations for e in estimates], axis=0),
-        min(e.n for e in estimates),
-    )
+    values, deviations, counts = zip(*estimates, strict=True)
+    return Estimate(float(np.mean(values)), np.mean(deviations, axis=0), min(counts))
 
 
 def gram(states: ArrayLike) -> Floats:
@@ -118,22 +115,19 @@ def _sums(k: Floats, l: Floats) -> tuple[Floats, Floats]:  # noqa: E741
     (4,) of all texts, and (4, n) without each text in turn; O(n²) for all texts together.
     """
     rows_k, rows_l = k.sum(axis=1), l.sum(axis=1)
-    products = k * l
-    product_rows, diagonal = products.sum(axis=1), np.diagonal(products)
     diagonal_k, diagonal_l = np.diagonal(k), np.diagonal(l)
+    products = k * l
+    rows, diagonal = products.sum(axis=1), np.diagonal(products)
     product, cross = products.sum(), rows_k @ rows_l
-    without = (
-        product - 2 * product_rows + diagonal,
-        # row sums lose the left-out column, then the left-out row goes
-        cross
-        - k @ rows_l
-        - l @ rows_k
-        + product_rows
-        - (rows_k - diagonal_k) * (rows_l - diagonal_l),
-        rows_k.sum() - 2 * rows_k + diagonal_k,
-        rows_l.sum() - 2 * rows_l + diagonal_l,
-    )
-    return np.array([product, cross, rows_k.sum(), rows_l.sum()]), np.array(without)
+    sum_k, sum_l = rows_k.sum(), rows_l.sum()
+    product_without = product - 2 * rows + diagonal
+    # row sums lose the left-out column, then the left-out row goes
+    cross_without = cross - k @ rows_l - l @ rows_k + rows
+    cross_without -= (rows_k - diagonal_k) * (rows_l - diagonal_l)
+    k_without = sum_k - 2 * rows_k + diagonal_k
+    l_without = sum_l - 2 * rows_l + diagonal_l
+    without = np.array([product_without, cross_without, k_without, l_without])
+    return np.array([product, cross, sum_k, sum_l]), without
 
 
 def _biased(sums: Floats, n: int) -> Floats:
@@ -145,4 +139,6 @@ def _biased(sums: Floats, n: int) -> Floats:
 def _debiased(sums: Floats, n: int) -> Floats:
     """Song et al. 2012, eq. 5, from matrices without their diagonals."""
     product, cross, k, l = sums  # noqa: E741
-    return np.asarray((product + k * l / ((n - 1) * (n - 2)) - 2 * cross / (n - 2)) / (n * (n - 3)))
+    by_sums = k * l / ((n - 1) * (n - 2))
+    by_rows = 2 * cross / (n - 2)
+    return np.asarray((product + by_sums - by_rows) / (n * (n - 3)))

@@ -12,6 +12,7 @@ import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,8 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
             f"{min(count, available)} texts are too few to compare states on",
             hint="--texts should hold hundreds",
         )
-    union = dict(sorted(pair for reservoir in reservoirs for pair in reservoir.slots.values()))
+    slots = chain.from_iterable(reservoir.slots.values() for reservoir in reservoirs)
+    union = dict(sorted(slots))
     numbers = np.array(list(union))
     used = seeds if available > count else seeds[:1]
     drawn = {}
@@ -136,9 +138,8 @@ def token_ids(
     uncut = tokenizer(list(texts), truncation=False)["input_ids"]
 
     def cut(tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-        ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=limit)[
-            "input_ids"
-        ]
+        encoded = tokenizer(list(texts), truncation=True, max_length=limit)
+        ids: list[list[int]] = encoded["input_ids"]
         return ids
 
     ids = cut(tokenizer)
@@ -184,8 +185,10 @@ def layer_states(
         block.register_forward_hook(keep)
     with torch.inference_mode():
         for text in ids:
-            model(input_ids=torch.tensor([list(text)], device=machine))
-    rows = np.array(pooled).reshape(len(ids), depth, -1).swapaxes(0, 1)
+            batch = torch.tensor([list(text)], device=machine)
+            model(input_ids=batch)
+    by_text = np.array(pooled).reshape(len(ids), depth, -1)
+    rows = by_text.swapaxes(0, 1)
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
         layer, number, _ = bad[0]

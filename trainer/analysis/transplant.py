@@ -52,9 +52,8 @@ same.
 Part = Literal["attention", "mlp"]
 
 _BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.([^.]+)")
-_ATTENTION = re.compile(r"attn|attention")
-_BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
-"""Norms of the attention whose names do not contain the word."""
+_ATTENTION = re.compile(r"attn|attention|^(?:input_layernorm|ln_1|norm1|sa_layer_norm)$")
+"""Modules of the attention; the last four are norms whose names do not contain the word."""
 _NOTE = "transplant.json"
 _ABOUT_TRAINING = ("ledger.json", _NOTE, "model.safetensors.index.json")
 """Files that describe the recipient's weights, not the hybrid's."""
@@ -79,7 +78,9 @@ class Transplant:
     @property
     def note(self) -> dict[str, Any]:
         """What the hybrid's folder says of it."""
-        return {name: value for name, value in asdict(self).items() if name != "folder"}
+        note = asdict(self)
+        del note["folder"]
+        return note
 
 
 def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
@@ -96,7 +97,7 @@ def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
     layer, module = int(match[1]), match[2]
     # without norms of its own, the MLP's is named after the attention that it follows
     is_next = module == "post_attention_layernorm" and not own_norms
-    if not is_next and (module in _BEFORE_ATTENTION or _ATTENTION.search(module)):
+    if _ATTENTION.search(module) and not is_next:
         return layer, "attention"
     return layer, "mlp"
 
@@ -178,8 +179,8 @@ def _write(hybrid: Transplant, weights: dict[str, Tensor], recipient: Path) -> N
         )
     with temporary_folder(target, PLACE) as temporary, writing(target):
         for file in recipient.iterdir():
-            describes = file.suffix in (".json", ".txt", ".model") and file.is_file()
-            if describes and file.name not in _ABOUT_TRAINING:
+            describes = file.suffix in (".json", ".txt", ".model")
+            if describes and file.is_file() and file.name not in _ABOUT_TRAINING:
                 shutil.copy2(file, temporary / file.name)
         save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
         (temporary / _NOTE).write_text(note, encoding="utf-8")
@@ -224,15 +225,17 @@ def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Ten
     """In what two checkpoints compute differently, or None."""
     config, donor_config = read_config(a), read_config(b)
     for field in _COMPUTING:
-        value, donor_value = getattr(config, field, None), getattr(donor_config, field, None)
+        value = getattr(config, field, None)
+        donor_value = getattr(donor_config, field, None)
         if value != donor_value:
             return f"{field} is {value} in {a} and {donor_value} in {b}"
     unpaired = sorted(weights.keys() ^ donated.keys())
     if unpaired:
         return f"'{unpaired[0]}' is in one of them alone"
     for name, weight in weights.items():
-        if weight.shape != donated[name].shape:
-            return f"'{name}' is {tuple(weight.shape)} and {tuple(donated[name].shape)}"
+        shape, donor_shape = tuple(weight.shape), tuple(donated[name].shape)
+        if shape != donor_shape:
+            return f"'{name}' is {shape} and {donor_shape}"
     if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
         return f"the tokenizers of {a} and {b} have other vocabularies"
     return None

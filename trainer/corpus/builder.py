@@ -28,7 +28,7 @@ from trainer.corpus.tokenised import REASONS, Encoding, StageReport, Tokenised, 
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
 from trainer.order import shuffled
-from trainer.recipe.corpus import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import Cleaning, CorpusSource, CorpusSpec
 
 CACHE = "corpus.cache in the recipe (or --cache)"
 FORMAT = 1
@@ -115,10 +115,8 @@ def _build(
 ) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     dtype = "uint16" if max(tokenizer.get_vocab().values()) < 1 << 16 else "uint32"
-    end = end_token(tokenizer)
-    assert end is not None
-    fingerprints = None if spec.clean is None else Fingerprints(spec.clean)
-    encoding = Encoding(tokenizer, end, dtype, excluded, fingerprints)
+    fingerprints = Fingerprints(spec.clean or Cleaning())
+    encoding = Encoding(tokenizer, end_token(tokenizer), dtype, excluded, fingerprints)
     tokenised = tokenise(spec, encoding, work, say)
     by_task = {}
     for source, count in tokenised.counts.items():
@@ -185,9 +183,11 @@ def _without_duplicates(spec: CorpusSpec, documents: Tokenised) -> list[_Staying
     start = 0
     for source in spec.sources:
         end = start + documents.counts[source.id]["documents"]
-        counts = np.bincount(verdicts[start:end], minlength=3).tolist()
+        of_source = verdicts[start:end]
+        counts = np.bincount(of_source, minlength=3).tolist()
         cleaned = {name: counts[sort] for name, sort in sorts.items()}
-        stays.append(_Staying(start + np.flatnonzero(verdicts[start:end] == 0), cleaned))
+        numbers = start + np.flatnonzero(of_source == 0)
+        stays.append(_Staying(numbers, cleaned))
         start = end
     return stays
 
@@ -198,14 +198,11 @@ def _repeats(spec: CorpusSpec, tokens: Sequence[int]) -> list[float]:
     With shares, the source that is most plentiful for its share is read once; all others are
     repeated.
     """
-    pairs = list(zip(spec.sources, tokens, strict=True))
-    total = max(size / (source.share or 1.0) for source, size in pairs)
-    repeats = []
-    for source, size in pairs:
-        if source.share is None:
-            repeats.append(source.repeat or 1.0)
-        else:
-            repeats.append(total * source.share / max(size, 1))
+    shares = np.array([source.share for source in spec.sources], dtype=float)
+    if np.isnan(shares).any():  # every source has a share, or none
+        return [source.repeat or 1.0 for source in spec.sources]
+    total = (np.array(tokens) / shares).max()
+    repeats: list[float] = (total * shares / np.maximum(tokens, 1)).tolist()
     return repeats
 
 

@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from biobench.core.text import Hashes, hash_of, words
 from biobench.core.text import runs as word_runs
 from biobench.errors import UsageError
-from trainer.recipe.corpus import Cleaning
+from trainer.recipe.corpus import Cleaning, NearDuplicates
 
 
 class _Prints:
@@ -70,11 +71,12 @@ class Excluded:
         self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Sequence[str]] = NO_TASKS
     ) -> None:
         self.n = n
-        of_tasks = dict.fromkeys(itertools.chain.from_iterable(tasks.values()))
+        of_tasks = itertools.chain.from_iterable(tasks.values())
         self.tasks = {name: _Prints(of_task, n) for name, of_task in tasks.items()}
-        self._all = _Prints(itertools.chain(texts, of_tasks), n)
+        self._all = _Prints(itertools.chain(texts, dict.fromkeys(of_tasks)), n)
         self.count = self._all.count
-        digest = hashlib.sha256(np.array(sorted(self._all.whole), dtype=np.uint64).tobytes())
+        whole = np.array(sorted(self._all.whole), dtype=np.uint64)
+        digest = hashlib.sha256(whole.tobytes())
         digest.update(self._all.runs.tobytes())
         self.hash = digest.hexdigest() if self.count else ""
 
@@ -120,28 +122,33 @@ class Fingerprints:
         """
         result = np.zeros((len(texts), self.columns), dtype=np.uint64)
         near = self.spec.near_duplicates
+        if not self.columns:
+            return result
         for row, text in enumerate(texts):
             tokens = words(text)
             in_order = hash_of(" ".join(tokens))
-            if self.spec.exact_duplicates:
-                result[row, 0] = in_order
-            if near is None:
-                continue
-            columns = [b"%d" % in_order] * self._bands
-            if len(tokens) >= near.ngram:
-                minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
-                starts = range(len(tokens) - near.ngram + 1)
-                runs = {" ".join(tokens[start : start + near.ngram]) for start in starts}
-                minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in runs])
-                bands = np.split(minhash.hashvalues[: self._bands * self._rows], self._bands)
-                columns = [band.tobytes() for band in bands]
-            result[row, -self._bands :] = [
-                int.from_bytes(
-                    hashlib.blake2b(column, digest_size=8, salt=b"%d" % band).digest(), "little"
-                )
-                for band, column in enumerate(columns)
-            ]
+            result[row] = in_order
+            if near is not None:
+                bands = [b"%d" % in_order] * self._bands
+                if len(tokens) >= near.ngram:
+                    bands = self._bands_of(tokens, near)
+                result[row, -self._bands :] = list(map(_hash_of_band, bands, count()))
         return result
+
+    def _bands_of(self, tokens: Sequence[str], near: NearDuplicates) -> list[bytes]:
+        """The bands of the signature of a text's runs of words."""
+        starts = range(len(tokens) - near.ngram + 1)
+        runs = {" ".join(tokens[start : start + near.ngram]) for start in starts}
+        minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
+        minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in runs])
+        signature = minhash.hashvalues[: self._bands * self._rows]
+        return [band.tobytes() for band in np.split(signature, self._bands)]
+
+
+def _hash_of_band(content: bytes, band: int) -> int:
+    """64 bits; the same content in another band has another hash."""
+    digest = hashlib.blake2b(content, digest_size=8, salt=b"%d" % band).digest()
+    return int.from_bytes(digest, "little")
 
 
 def duplicates(hashes: Columns, *, exact: bool) -> NDArray[np.int8]:
@@ -151,7 +158,9 @@ def duplicates(hashes: Columns, *, exact: bool) -> NDArray[np.int8]:
     whether the first column is that of whole documents.
     """
     verdict = np.zeros(len(hashes), dtype=np.int8)
-    for number in range(hashes.shape[1]):
-        repeats = pd.Series(np.ascontiguousarray(hashes[:, number])).duplicated().to_numpy()
-        verdict[repeats & (verdict == 0)] = 1 if exact and number == 0 else 2
+    sorts = np.full(hashes.shape[1], 2, dtype=np.int8)
+    sorts[: int(exact)] = 1
+    for number, sort in enumerate(sorts):
+        column = pd.Series(np.ascontiguousarray(hashes[:, number]))
+        verdict[column.duplicated().to_numpy() & (verdict == 0)] = sort
     return verdict

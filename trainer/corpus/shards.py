@@ -132,15 +132,15 @@ def write_shards(
     piece = memoryview(b"")
     for number, start in enumerate(range(0, size, shard)):
         file, digest = f"{name}-{number:05d}.bin", hashlib.sha256()
-        bytes_left = min(shard, size - start)
-        shards.append({"file": file, "tokens": bytes_left})
+        shard_size = bytes_left = min(shard, size - start)
         with (folder / file).open("wb") as handle:
             while bytes_left:
                 piece = piece or memoryview(next(pieces))
-                handle.write(piece[:bytes_left])
-                digest.update(piece[:bytes_left])
-                bytes_left, piece = max(0, bytes_left - len(piece)), piece[bytes_left:]
-        shards[-1]["sha256"] = digest.hexdigest()
+                part, piece = piece[:bytes_left], piece[bytes_left:]
+                handle.write(part)
+                digest.update(part)
+                bytes_left -= len(part)
+        shards.append({"file": file, "tokens": shard_size, "sha256": digest.hexdigest()})
     return shards
 
 
@@ -154,7 +154,8 @@ class Shards:
         self._maps: list[NDArray[Any]] = []
         for shard in shards:
             file = inside(folder, str(shard["file"]), StoreError)
-            expected = int(shard["tokens"]) * np.dtype(dtype).itemsize
+            tokens = int(shard["tokens"])
+            expected = tokens * np.dtype(dtype).itemsize
             size = file.stat().st_size if file.is_file() else 0
             if size != expected:
                 raise StoreError(
@@ -168,11 +169,12 @@ class Shards:
 
     def read(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(count, tokens) windows as int64."""
-        out = np.empty((len(indices), self.length), dtype=np.int64)
-        shard_numbers = np.searchsorted(self._ends, indices, side="right") - 1
-        for row, (index, shard) in enumerate(zip(indices, shard_numbers, strict=True)):
-            out[row] = self._maps[shard][index - self._ends[shard]]
-        return out
+        windows = np.empty((len(indices), self.length), dtype=np.int64)
+        shards = np.searchsorted(self._ends, indices, side="right") - 1
+        places = indices - self._ends[shards]
+        for row, (shard, place) in enumerate(zip(shards, places, strict=True)):
+            windows[row] = self._maps[shard][place]
+        return windows
 
 
 class Details(Strict):

@@ -9,8 +9,9 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,31 +44,37 @@ def digests(files: Sequence[Path], memory: Path) -> list[str]:
     hashes = {}
     for file in files:
         name, status = str(file.absolute()), file.stat()
-        hashes[name] = remembered.get(name, (0, 0, ""))
-        if hashes[name][:2] != (status.st_size, status.st_mtime_ns):
-            hashes[name] = (status.st_size, status.st_mtime_ns, file_hash(file))
+        size, changed = status.st_size, status.st_mtime_ns
+        known_size, known_change, digest = remembered.get(name, (0, 0, ""))
+        if (known_size, known_change) != (size, changed):
+            digest = file_hash(file)
+        hashes[name] = (size, changed, digest)
     if not hashes.items() <= remembered.items():
         with contextlib.suppress(StoreError):
             write_json(memory, remembered | hashes)
     return [digest for _, _, digest in hashes.values()]
 
 
-def _ending(file: Path) -> str:
-    """A file's ending, without that of its compression."""
-    return Path(file.stem).suffix if file.suffix in _PACKED else file.suffix
+def _endings(file: Path) -> tuple[str, str | None]:
+    """A file's ending without that of its compression, and the latter; None where it has none."""
+    if file.suffix in _PACKED:
+        return Path(file.stem).suffix, file.suffix
+    return file.suffix, None
 
 
 def _kind(file: Path, source: CorpusSource) -> str:
     if source.format != "auto":
         return source.format
-    return _ENDINGS.get(_ending(file), "text")
+    ending, _ = _endings(file)
+    return _ENDINGS.get(ending, "text")
 
 
 def _is_text(file: Path, source: CorpusSource) -> bool:
     """Whether a file of a folder is one of the source's."""
     if file.name.startswith((".", "_")):
         return False
-    return source.format != "auto" or _ending(file) in _ENDINGS
+    ending, _ = _endings(file)
+    return source.format != "auto" or ending in _ENDINGS
 
 
 def files_of(source: CorpusSource, root: Path) -> list[Path]:
@@ -80,16 +87,18 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
     path = root / source.path
     if path.is_file():
         return [path]
+    candidates: Iterable[Path]
     if path.is_dir():
-        files = [file for file in path.rglob("*") if file.is_file() and _is_text(file, source)]
+        candidates = filter(partial(_is_text, source=source), path.rglob("*"))
     else:
-        files = [file for file in root.glob(source.path) if file.is_file()]
+        candidates = root.glob(source.path)
+    files = sorted(filter(Path.is_file, candidates))
     if not files:
         raise DataUnavailableError(
             f"corpus source '{source.id}' has no files at {path}",
             hint="give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)",
         )
-    return sorted(files)
+    return files
 
 
 def identity(source: CorpusSource, root: Path, memory: Path) -> str:
@@ -104,11 +113,11 @@ def identity(source: CorpusSource, root: Path, memory: Path) -> str:
         described.append(embedded.VERSION)
     elif source.path is not None:
         files = files_of(source, root)
-    elif Path(str(source.hub)).is_dir():
-        files = sorted(file for file in Path(str(source.hub)).rglob("*") if file.is_file())
+    else:  # none where it is an id of the hub and not a folder
+        files = sorted(filter(Path.is_file, Path(str(source.hub)).rglob("*")))
     contents = []
     for file, digest in zip(files, digests(files, memory), strict=True):
-        packing = file.suffix if file.suffix in _PACKED else None
+        _, packing = _endings(file)
         contents.append([_kind(file, source), packing, digest])
     return sha256_of(canonical([*described, contents]).encode())
 
@@ -118,12 +127,14 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
 
     Raises DataUnavailableError where the hub does not tell and the recipe names none.
     """
-    sources = list(spec.sources)
-    for number, source in enumerate(sources):
-        if source.hub is not None:
-            commit = hub.commit(source.hub, source.revision)
-            sources[number] = source.model_copy(update={"revision": commit})
-    return spec.model_copy(update={"sources": sources})
+    return spec.model_copy(update={"sources": list(map(_pinned_source, spec.sources))})
+
+
+def _pinned_source(source: CorpusSource) -> CorpusSource:
+    if source.hub is None:
+        return source
+    commit = hub.commit(source.hub, source.revision)
+    return source.model_copy(update={"revision": commit})
 
 
 @dataclass
@@ -147,15 +158,15 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
         documents = hub.stream(source)
     else:
         documents = _files(source, root, meter or ReadMeter())
-    return (text for text in documents if text.strip())
+    return filter(str.strip, documents)
 
 
 def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
-    total = max(sum(file.stat().st_size for file in files), 1)
+    sizes = [file.stat().st_size for file in files]
+    total = max(sum(sizes), 1)
     bytes_before = 0
-    for file in files:
-        size = file.stat().st_size
+    for file, size in zip(files, sizes, strict=True):
         with file.open("rb") as raw:
             for text in _OpenFile(file, raw, source).documents():
                 done = size if raw.closed else raw.tell()
@@ -182,7 +193,7 @@ class _OpenFile:
         import pyarrow as pa
 
         try:
-            yield from self._parsed()
+            yield from _READERS[self.kind](self)
         except (
             pa.ArrowException,
             csv.Error,
@@ -201,43 +212,43 @@ class _OpenFile:
                 line=None if reads_ahead else self.line or None,
             ) from error
 
-    def _parsed(self) -> Iterator[str]:
-        import pyarrow as pa
+    def parquet(self) -> Iterator[str]:
+        """The texts of a parquet file."""
         import pyarrow.parquet as pq
 
-        match self.kind:
-            case "parquet":
-                parquet = pq.ParquetFile(self.raw)
-                self._check_field(parquet.schema_arrow.names)
-                yield from self._column(parquet.iter_batches(columns=[self.field]))
-            case "arrow":
-                stream = pa.ipc.open_stream(self.raw)
-                self._check_field(stream.schema.names)
-                yield from self._column(stream)
-            case "text":
-                yield self._unpacked().read().decode("utf-8")
-            case "lines":
-                for text in self._lines():
-                    yield text.rstrip("\n")
-            case "csv" | "tsv":
-                yield from self._table("," if self.kind == "csv" else "\t")
-            case _:
-                yield from self._objects()
+        table = pq.ParquetFile(self.raw)
+        self._check_field(table.schema_arrow.names)
+        yield from self._column(table.iter_batches(columns=[self.field]))
+
+    def arrow(self) -> Iterator[str]:
+        """The texts of a stream of arrow tables."""
+        import pyarrow as pa
+
+        stream = pa.ipc.open_stream(self.raw)
+        self._check_field(stream.schema.names)
+        yield from self._column(stream)
 
     def _column(self, batches: Iterable[Any]) -> Iterator[str]:
         """The texts of a columnar file."""
         for batch in batches:
             column = batch.column(self.field)
             column.validate(full=True)  # the library takes damaged offsets for lengths
-            for text in column.to_pylist():
-                if text is not None:
-                    yield str(text)
+            yield from map(str, column.drop_null().to_pylist())
 
-    def _table(self, delimiter: str) -> Iterator[str]:
+    def whole(self) -> Iterator[str]:
+        """The file's text."""
+        yield self._unpacked().read().decode("utf-8")
+
+    def lines(self) -> Iterator[str]:
+        """The texts of a file with one a line."""
+        for text in self._lines():
+            yield text.rstrip("\n")
+
+    def table(self) -> Iterator[str]:
         """The texts of a table with a header."""
         csv.field_size_limit(1 << 30)
         lines = self._lines("utf-8-sig", newline="")
-        rows = csv.DictReader(lines, delimiter=delimiter, strict=True)
+        rows = csv.DictReader(lines, delimiter=_DELIMITERS[self.kind], strict=True)
         header = rows.fieldnames or []
         self._check_field(header)
         for row in rows:
@@ -245,7 +256,7 @@ class _OpenFile:
                 raise ValueError(f"a row with other cells than the table's {len(header)} columns")
             yield row[self.field]
 
-    def _objects(self) -> Iterator[str]:
+    def objects(self) -> Iterator[str]:
         """The texts of JSON objects, one a line."""
         for line in filter(str.strip, self._lines()):
             value = json.loads(line)
@@ -282,3 +293,16 @@ class _OpenFile:
             file=self.file,
             line=self.line or None,
         )
+
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_READERS: dict[str, Callable[[_OpenFile], Iterator[str]]] = {
+    "parquet": _OpenFile.parquet,
+    "arrow": _OpenFile.arrow,
+    "text": _OpenFile.whole,
+    "lines": _OpenFile.lines,
+    "csv": _OpenFile.table,
+    "tsv": _OpenFile.table,
+    "jsonl": _OpenFile.objects,
+}
+"""Kind of file to what gives its texts."""

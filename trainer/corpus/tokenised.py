@@ -86,7 +86,7 @@ class Encoding:
     end: int
     dtype: str
     excluded: Excluded
-    fingerprints: Fingerprints | None = None
+    fingerprints: Fingerprints
 
     def make(self, texts: Sequence[str]) -> EncodedBatch:
         """The batch of these documents."""
@@ -97,17 +97,13 @@ class Encoding:
             if reason is None:
                 allowed.append(text)
                 continue
-            counts[reason] += 1
-            for task in self.excluded.tasks_of(text):
-                counts[f"task {task}"] += 1
+            counts.update([reason, *map("task {}".format, self.excluded.tasks_of(text))])
         tokens, lengths = bytearray(), []
         for ids in encode(allowed, self.tokenizer):
             tokens += np.array([*ids, self.end], dtype=self.dtype).tobytes()
             lengths.append(len(ids) + 1)
         counts.update(documents=len(lengths), tokens=sum(lengths))
-        hashes = b""
-        if self.fingerprints is not None:
-            hashes = self.fingerprints.of(allowed).tobytes()
+        hashes = self.fingerprints.of(allowed).tobytes()
         sizes = np.array(lengths, dtype=np.int64).tobytes()
         return EncodedBatch((bytes(tokens), sizes, hashes), counts)
 
@@ -120,19 +116,24 @@ def tokenise(spec: CorpusSpec, encoding: Encoding, work: Path, say: StageReport)
     counts: dict[str, Counter[str]] = {}
     for source in spec.sources:
         earlier = [line for line in log.earlier if line.source == source.id]
-        counts[source.id] = sum((Counter(line.counts) for line in earlier), Counter())
+        counted: Counter[str] = Counter()
+        for line in earlier:
+            counted.update(line.counts)
+        counts[source.id] = counted
         if earlier and earlier[-1].whole:
             continue
-        batches = itertools.islice(_batches(spec, source, say), len(earlier), None)
-        for batch in _encoded(batches, encoding):
-            counts[source.id].update(batch.counts)
+        batches = _batches(spec, source, say)
+        left = itertools.islice(batches, len(earlier), None)
+        for batch in _encoded(left, encoding):
+            counted.update(batch.counts)
             log.append(source.id, batch)
-        log.append(source.id, EncodedBatch((b"", b"", b""), Counter()), whole=True)
+        nothing = EncodedBatch((b"", b"", b""), Counter())
+        log.append(source.id, nothing, whole=True)
     tokens, lengths_file, hashes_file = log.files
     lengths = np.fromfile(lengths_file, dtype=np.int64)
     hashes: Columns | None = None
-    if encoding.fingerprints is not None and encoding.fingerprints.columns and len(lengths):
-        shape = (len(lengths), encoding.fingerprints.columns)
+    shape = (len(lengths), encoding.fingerprints.columns)
+    if all(shape):
         hashes = np.memmap(hashes_file, dtype="<u8", mode="r", shape=shape)
     return Tokenised(tokens, lengths, counts, hashes)
 
@@ -162,10 +163,8 @@ class _BuildLog:
             on_disk = [file.stat().st_size for file in self.files]
         except (OSError, ValueError):
             return []
-        for line in lines:
-            if any(size > there for size, there in zip(line.sizes, on_disk, strict=True)):
-                return []
-        return lines
+        sizes = np.array([line.sizes for line in lines]).reshape(-1, len(on_disk))
+        return [] if (sizes > on_disk).any() else lines
 
     def append(self, source: str, batch: EncodedBatch, *, whole: bool = False) -> None:
         """Write a batch, then its line."""

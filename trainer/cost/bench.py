@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import torch
@@ -63,26 +64,27 @@ def bench(
     recipe: Recipe, train: Callable[[Recipe, Path], object], *, steps: int = 20
 ) -> MachineSpeed:
     """Train `steps` steps of each phase and measure. train: runs a recipe into a folder."""
-    device, speeds = torch.device(resolve_device(recipe.engine.device, "engine.device").type), []
+    device = torch.device(resolve_device(recipe.engine.device, "engine.device").type)
+    speeds = []
     with tempfile.TemporaryDirectory() as folder:
-        train(_short(recipe, steps), Path(folder) / "timed")
-        lines = [x for x in read_metrics(Path(folder) / "timed" / FILE) if x["event"] == "train"]
+        timed = Path(folder) / "timed"
+        train(_short(recipe, steps), timed)
+        lines = [line for line in read_metrics(timed / FILE) if line["event"] == "train"]
         for index, phase in enumerate(recipe.phases):
             alone = recipe.model_copy(update={"phases": [phase]})
             with torch.profiler.profile() as profiler:  # of all kinds of device that are there
                 train(_short(alone, WARM), Path(folder) / str(index))
-            of_phase = [line for line in lines if line["phase"] == phase.name]
-            tokens = of_phase[-1]["tokens"] - of_phase[0]["tokens"]
-            seconds = of_phase[-1]["seconds"] - of_phase[0]["seconds"]
-            speeds.append(
-                PhaseSpeed(
-                    name=phase.name,
-                    objective=phase.objective,
-                    tokens_per_second=tokens / seconds,
-                    utilisation=of_phase[-1]["mfu"],
-                    parts=_parts(profiler, device),
-                )
+            warmed, *_, last = [line for line in lines if line["phase"] == phase.name]
+            tokens = last["tokens"] - warmed["tokens"]
+            seconds = last["seconds"] - warmed["seconds"]
+            speed = PhaseSpeed(
+                name=phase.name,
+                objective=phase.objective,
+                tokens_per_second=tokens / seconds,
+                utilisation=last["mfu"],
+                parts=_parts(profiler, device),
             )
+            speeds.append(speed)
     return MachineSpeed(recipe.name, device_name(device), tuple(speeds))
 
 
@@ -102,11 +104,12 @@ def _short(recipe: Recipe, steps: int) -> Recipe:
 def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, float]:
     """Share of each part of a step, the largest first; the loss is taken out of the forward
     pass."""
+    time_of = attrgetter("device_time_total" if device.type == "cuda" else "cpu_time_total")
     sums = dict.fromkeys(PARTS, 0.0)
     for event in profiler.key_averages():
         name = event.key.removeprefix(LABEL)
         if event.key.startswith(LABEL) and name in sums:
-            sums[name] += event.device_time_total if device.type == "cuda" else event.cpu_time_total
+            sums[name] += time_of(event)
     sums["forward"] -= sums["loss"]
     total = sum(sums.values()) or 1.0
     largest_first = sorted(sums, key=sums.__getitem__, reverse=True)

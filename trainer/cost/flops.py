@@ -8,8 +8,10 @@ the window where attention is local, S or (S + 1) / 2 where it is not.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from trainer.model.attention import reach, window_of
@@ -27,9 +29,8 @@ PEAK = {
 """Dense bf16 operations per second by the makers' data sheets, by a part of the device's name."""
 
 
-def _linear(module: nn.Module, *, trained: bool = False) -> int:
-    weights = (m.weight for m in module.modules() if isinstance(m, nn.Linear))
-    return sum(w.numel() for w in weights if w.requires_grad or not trained)
+def _linear_weights(module: nn.Module) -> list[Tensor]:
+    return [part.weight for part in module.modules() if isinstance(part, nn.Linear)]
 
 
 def token_cost(
@@ -54,10 +55,16 @@ def token_cost(
             keys += (length + 1) / 2 if causal else length
         else:
             keys += min(length, window.left + window.right + 1)
-    head = sum(_linear(model.get_submodule(p)) for p in family_of(config.model_type).head)
-    projection = decoder_of(model).weight.numel()
-    linear = 2.0 * (2 * _linear(layers) + _linear(layers, trained=True))
-    return linear, 3 * 4.0 * width * keys, 3 * 2.0 * predicted * (head + projection)
+    projections = [decoder_of(model).weight]
+    for name in family_of(config.model_type).head:
+        projections += _linear_weights(model.get_submodule(name))
+    head = sum(map(torch.numel, projections))
+    weights = _linear_weights(layers)
+    trained = filter(attrgetter("requires_grad"), weights)
+    # a weight takes part forward and in the gradient of its input; one that is trained also in its
+    # own
+    linear = 2.0 * (2 * sum(map(torch.numel, weights)) + sum(map(torch.numel, trained)))
+    return linear, 3 * 4.0 * width * keys, 3 * 2.0 * predicted * head
 
 
 def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:

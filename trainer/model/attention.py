@@ -242,7 +242,7 @@ def _varlen(
     scaling: float | None,
     dropout: float,
     boundaries: Tensor | None,
-    longest: int | None = None,
+    longest: int | None,
 ) -> Tensor:
     """The windowed kernel over the flattened batch: (batch, tokens, heads, head width)."""
     kernel = choose_kernel(KERNELS, query, dropout)

@@ -18,33 +18,29 @@ from biobench.errors import ModelError
 class Family:
     """Paths (dotted attribute names) and functions of one architecture.
 
-    body: input ids to hidden states. head: modules between body and projection. transform: applies
-    them to (tokens, width). decoder: the projection.
+    body: input ids to hidden states. head: modules between body and projection. decoder: the
+    projection. join: applies the head where that is more than one module after the other.
     """
 
     body: str
     layers: str
     head: tuple[str, ...]
-    transform: Callable[[PreTrainedModel, Tensor], Tensor]
     decoder: str
+    join: Callable[[PreTrainedModel, Tensor], Tensor] | None = None
     auto: str = "AutoModelForMaskedLM"
+
+    def transform(self, model: PreTrainedModel, hidden: Tensor) -> Tensor:
+        """States (tokens, width) as the projection reads them."""
+        if self.join is not None:
+            return self.join(model, hidden)
+        for name in self.head:
+            hidden = model.get_submodule(name)(hidden)
+        return hidden
 
 
 def _roberta(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     head = model.lm_head
     transformed: Tensor = head.layer_norm(F.gelu(head.dense(hidden)))
-    return transformed
-
-
-def _bert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
-    head: Any = model.cls
-    transformed: Tensor = head.predictions.transform(hidden)
-    return transformed
-
-
-def _modernbert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
-    head: Any = model.head
-    transformed: Tensor = head(hidden)
     return transformed
 
 
@@ -55,29 +51,28 @@ def _ultrabert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
 
 
 _BERT_HEAD = ("cls.predictions.transform",)
-_PLAIN = Family("model", "model.layers", (), lambda _, hidden: hidden, "lm_head")
+_PLAIN = Family("model", "model.layers", (), "lm_head")
 _ROBERTA = Family(
     "roberta",
     "roberta.encoder.layer",
     ("lm_head.dense", "lm_head.layer_norm"),
-    _roberta,
     "lm_head.decoder",
+    join=_roberta,
 )
 FAMILIES: dict[str, Family] = {
-    "modernbert": Family("model", "model.layers", ("head",), _modernbert, "decoder"),
+    "modernbert": Family("model", "model.layers", ("head",), "decoder"),
     "modernbert-decoder": Family(
-        "model",
-        "model.layers",
-        ("lm_head",),
-        lambda m, h: m.lm_head(h),
-        "decoder",
-        auto="AutoModelForCausalLM",
+        "model", "model.layers", ("lm_head",), "decoder", auto="AutoModelForCausalLM"
     ),
-    "bert": Family("bert", "bert.encoder.layer", _BERT_HEAD, _bert, "cls.predictions.decoder"),
+    "bert": Family("bert", "bert.encoder.layer", _BERT_HEAD, "cls.predictions.decoder"),
     **dict.fromkeys(("roberta", "camembert", "xlm-roberta"), _ROBERTA),
     "eurobert": _PLAIN,
     "ultrabert": Family(
-        "model", "model.layers", ("head.linear1", "head.linear2"), _ultrabert, "head.decoder"
+        "model",
+        "model.layers",
+        ("head.linear1", "head.linear2"),
+        "head.decoder",
+        join=_ultrabert,
     ),
     **dict.fromkeys(
         ("gemma3_text", "llama", "qwen2", "qwen3"), replace(_PLAIN, auto="AutoModelForCausalLM")

@@ -45,8 +45,9 @@ def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
     changed = tokens.clone()
     changed[:, later:] = (changed[:, later:] + vocabulary // 2) % vocabulary
     with torch.no_grad():
-        outputs, outputs_changed = forward(tokens), forward(changed)
-    return float((outputs[:, :later].float() - outputs_changed[:, :later].float()).abs().max())
+        outputs = forward(tokens)[:, :later].float()
+        changed_outputs = forward(changed)[:, :later].float()
+    return float((outputs - changed_outputs).abs().max())
 
 
 def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
@@ -78,8 +79,10 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
         with torch.enable_grad():
             forward(tokens)
             hidden, output = states
-            weights = torch.randn(output.shape[-1], generator=torch.Generator().manual_seed(0))
-            (gradient,) = torch.autograd.grad(output[0, middle] @ weights.to(output), hidden)
+            generator = torch.Generator().manual_seed(0)
+            weights = torch.randn(output.shape[-1], generator=generator)
+            of_query = output[0, middle] @ weights.to(output)
+            (gradient,) = torch.autograd.grad(of_query, hidden)
     finally:
         for handle in handles:
             handle.remove()
@@ -89,7 +92,8 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
             "the attention of a layer reads no token",
             hint="check the base's num_attention_heads and num_key_value_heads",
         )
-    return _clipped(middle - int(keys.min()), int(keys.max()) - middle, tokens)
+    nearest, farthest = int(keys.min()), int(keys.max())
+    return _clipped(middle - nearest, farthest - middle, tokens)
 
 
 def _clipped(keys_left: int, keys_right: int, tokens: Tensor) -> Reach:

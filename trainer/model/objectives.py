@@ -70,16 +70,24 @@ def masked(
     inputs = windows.copy()
     chosen = np.zeros(windows.shape, dtype=bool)
     for row, key in enumerate(keys):
-        raw = np.random.Philox(key=seed_words("mask", *key).view(np.uint64)).random_raw(2 * length)
-        uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
-        chosen[row] = (uniform[:length] < masking.rate) & ~vocabulary.special[windows[row]]
+        uniform = _uniform(key, 2 * length)
+        is_special = vocabulary.special[windows[row]]
+        is_chosen = (uniform[:length] < masking.rate) & ~is_special
         action = uniform[length:]
-        inputs[row, chosen[row] & (action < 0.8)] = vocabulary.mask
-        random = chosen[row] & (action >= 0.8) & (action < 0.9)
-        pick = ((action[random] - 0.8) * 10 * vocabulary.ordinary.size).astype(np.int64)
-        inputs[row, random] = vocabulary.ordinary[pick]
+        is_random = is_chosen & (action >= 0.8) & (action < 0.9)
+        place = (action[is_random] - 0.8) * 10 * vocabulary.ordinary.size
+        inputs[row, is_chosen & (action < 0.8)] = vocabulary.mask
+        inputs[row, is_random] = vocabulary.ordinary[place.astype(np.int64)]
+        chosen[row] = is_chosen
     positions = np.flatnonzero(chosen)
     return Targets(inputs, positions, windows.ravel()[positions])
+
+
+def _uniform(key: Sequence[object], count: int) -> NDArray[np.float64]:
+    """Numbers from 0 to 1 that a key stands for, the same on every machine."""
+    words = seed_words("mask", *key)
+    raw = np.random.Philox(key=words.view(np.uint64)).random_raw(count)
+    return np.asarray((raw >> np.uint64(11)) * (1.0 / (1 << 53)), np.float64)
 
 
 def capacity(tokens: int, length: int, masking: Masking | None) -> int:
@@ -90,7 +98,8 @@ def capacity(tokens: int, length: int, masking: Masking | None) -> int:
     if masking is None:
         return tokens - tokens // length
     p = masking.rate
-    return min(tokens, math.ceil(p * tokens + 6 * math.sqrt(p * (1 - p) * tokens)))
+    deviation = math.sqrt(p * (1 - p) * tokens)
+    return min(tokens, math.ceil(p * tokens + 6 * deviation))
 
 
 def pad(targets: Targets, size: int) -> Targets:
@@ -103,7 +112,8 @@ def pad(targets: Targets, size: int) -> Targets:
 def document_numbers(windows: Ids, end: int) -> Ids:
     """(batch, tokens) the document each token belongs to; the end token belongs to the one it
     ends."""
-    numbers: Ids = np.cumsum(windows == end, axis=1) - (windows == end)
+    ends = windows == end
+    numbers: Ids = np.cumsum(ends, axis=1) - ends
     return numbers
 
 

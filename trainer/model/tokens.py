@@ -31,15 +31,17 @@ def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, mas
             hint="set mask_token in the tokenizer_config.json of a copy of the checkpoint (Gemma's "
             "vocabulary holds <mask>)",
         )
-    if end_token(tokenizer) is None:
-        raise ModelError(
-            "the tokenizer has neither an end-of-sequence nor a separator token to end "
-            "documents with",
-            hint="set eos_token or sep_token in tokenizer_config.json",
-        )
+    end_token(tokenizer)
 
 
-def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The id that ends a document: end of sequence, else the separator."""
-    end: int | None = tokenizer.eos_token_id
-    return end if end is not None else tokenizer.sep_token_id
+def end_token(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The id that ends a document: end of sequence, else the separator. Raises ModelError where the
+    tokenizer has neither.
+    """
+    for end in (tokenizer.eos_token_id, tokenizer.sep_token_id):
+        if end is not None:
+            return int(end)
+    raise ModelError(
+        "the tokenizer has neither an end-of-sequence nor a separator token to end documents with",
+        hint="set eos_token or sep_token in tokenizer_config.json",
+    )

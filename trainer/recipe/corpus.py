@@ -50,7 +50,7 @@ class CorpusSource(Growing):
 
     @model_validator(mode="after")
     def _one(self) -> CorpusSource:
-        if sum(x is not None for x in (self.embedded, self.path, self.hub)) != 1:
+        if [self.embedded, self.path, self.hub].count(None) != 2:
             raise fail(
                 f"source '{self.id}' needs exactly one of embedded, path and hub",
                 "say where its text is",

@@ -51,16 +51,17 @@ def find(name_or_path: str | Path) -> tuple[Path, list[str]]:
     recipes, name = shipped(), str(name_or_path).removesuffix(".yaml")
     if name in recipes:
         return recipes[name], []
-    for stem, file in (recipes | {"toy": recipes["toy_detour"]}).items():
+    recipes["toy"] = recipes["toy_detour"]
+    for stem, file in recipes.items():
         if not name.startswith(f"{stem}_"):
             continue
-        longest_first = sorted(_arms(yaml12.parse_file(file)), key=len, reverse=True)
+        arms = _arms(yaml12.parse_file(file))
+        longest_first = sorted(arms, key=len, reverse=True)
         arm = f"_({'|'.join(map(re.escape, longest_first))})"
         if longest_first and re.fullmatch(f"{stem}({arm})+", name):
             return file, re.findall(f"{arm}(?=_|$)", name.removeprefix(stem))
-    raise UsageError(
-        f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(recipes))}; or give a file's path"
-    )
+    nearest = suggest(name, list(shipped()))
+    raise UsageError(f"no recipe '{name_or_path}'", hint=f"{nearest}; or give a file's path")
 
 
 def load_recipe(

@@ -113,12 +113,13 @@ class Phase(Growing):
                 f"{human(self.tokens)} tokens",
                 "make warmup shorter than the phase",
             )
-        cooldown, room = self.schedule.cooldown, self.tokens - self.schedule.warmup
-        if cooldown is not None and self.schedule.shape == "constant":
+        cooldown = self.schedule.cooldown or 0
+        room = self.tokens - self.schedule.warmup
+        if cooldown and self.schedule.shape == "constant":
             raise fail(
                 f"phase '{self.name}' has a cooldown and a constant rate", "add a shape, 1-sqrt say"
             )
-        if cooldown is not None and cooldown > room:
+        if cooldown > room:
             raise fail(
                 f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} "
                 f"tokens after its warm-up",
@@ -131,8 +132,12 @@ def parse_layers(text: str) -> list[int]:
     """``0-7`` or ``0,2,8-14`` to layer numbers. Raises ValueError."""
     numbers: set[int] = set()
     for span in text.split(","):
+        layers = range(0)
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", span)
-        if not match or int(match[2] or match[1]) < int(match[1]):
+        if match:
+            lowest, highest = int(match[1]), int(match[2] or match[1])
+            layers = range(lowest, highest + 1)
+        if not layers:
             raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")
-        numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+        numbers.update(layers)
     return sorted(numbers)

@@ -46,11 +46,11 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     """The ids that the objectives need; `rows`: the model's vocabulary, which may be padded beyond
     the tokenizer's.
     """
-    end = end_token(tokenizer)
-    assert end is not None
     special = np.isin(np.arange(rows), tokenizer.all_special_ids)
     ordinary = np.setdiff1d(list(tokenizer.get_vocab().values()), tokenizer.all_special_ids)
-    return Vocabulary(end, tokenizer.mask_token_id, special, ordinary.astype(np.int64))
+    return Vocabulary(
+        end_token(tokenizer), tokenizer.mask_token_id, special, ordinary.astype(np.int64)
+    )
 
 
 class Batches:
@@ -101,9 +101,11 @@ class Batches:
         seed = self.recipe.seeds.training
         for start in range(0, len(share), size):
             rows = list(share[start : start + size])
-            drawn = zip(epochs[rows].tolist(), indices[rows].tolist(), strict=True)
+            of_micro = indices[rows]
+            drawn = zip(epochs[rows].tolist(), of_micro.tolist(), strict=True)
             keys = [(seed, self.number, epoch, index) for epoch, index in drawn]
-            batch = self._targets(self.corpus.train.read(indices[rows]), keys)
+            windows = self.corpus.train.read(of_micro)
+            batch = self._targets(windows, keys)
             targets += batch.positions.size
             micros.append(self._micro(batch))
         return StepBatch(micros, targets, indices)

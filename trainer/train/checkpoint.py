@@ -137,10 +137,11 @@ def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
     """Delete all but the newest `keep` checkpoints within phases, and those at phase ends unless
     `keep_phases`.
     """
-    steps = sorted((out / FOLDER).glob("step-*[0-9]"), key=lambda f: (len(f.name), f.name))
+    checkpoints = out / FOLDER
+    steps = sorted(checkpoints.glob("step-*[0-9]"), key=lambda file: (len(file.name), file.name))
     stale = set(steps[:-keep])
     if not keep_phases:
-        stale |= {f for f in (out / FOLDER).glob("end-*") if f.suffix != ".tmp"}
+        stale |= {end for end in checkpoints.glob("end-*") if end.suffix != ".tmp"}
     for folder in stale - {latest_checkpoint(out)}:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -85,6 +85,12 @@ class World:
         return range(self.rank * share, (self.rank + 1) * share)
 
 
+def whole_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, gathered where it is sharded over processes, which then all call this."""
+    whole: torch.Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return whole
+
+
 @contextmanager
 def world(device: str = "auto") -> Iterator[World]:
     """Join the process group that the launcher describes, and leave it in order.

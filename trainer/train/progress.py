@@ -54,7 +54,8 @@ class TrainingDisplay(Display):
             TimeRemainingColumn(),
         )
         super().__init__("{task.description}", *columns)
-        self.task = None if self.bar is None else self.bar.add_task("", total=None, detail="")
+        if self.bar is not None:
+            self.bar.add_task("", total=None, detail="")
         self.last = ("", -1)
         self.spoke = -math.inf
 
@@ -62,14 +63,14 @@ class TrainingDisplay(Display):
         detail = "" if tick.loss is None else f"loss {tick.loss:.3f}"
         if tick.tokens_per_second:
             detail += f"  {tick.tokens_per_second:,.0f} tokens/s"
-        done, total = tick.done, tick.total if tick.done else 0  # 0: unknown
-        counts = f" {done}/{total}" if total else ""
-        if tick.fraction is not None:
-            done, total = int(100 * tick.fraction), 100
-            counts = f" {done}%"
-        if self.bar is not None and self.task is not None:
+        done, total, counts = _part_done(tick)
+        if self.bar is not None:
             self.bar.update(
-                self.task, description=tick.what, completed=done, total=total or None, detail=detail
+                self.bar.task_ids[0],
+                description=tick.what,
+                completed=done,
+                total=total or None,
+                detail=detail,
             )
             return
         # after the colon come counts
@@ -80,6 +81,16 @@ class TrainingDisplay(Display):
         if tick.seconds_left:
             detail += f"  {tick.seconds_left:,.0f} s left"
         self.say(f"{tick.what}{counts}  {detail}".rstrip())
+
+
+def _part_done(tick: Tick) -> tuple[int, int, str]:
+    """(done, total, both as text); total 0 and no text where it is unknown how much is done."""
+    if tick.fraction is not None:
+        percent = int(100 * tick.fraction)
+        return percent, 100, f" {percent}%"
+    if tick.done:
+        return tick.done, tick.total, f" {tick.done}/{tick.total}"
+    return 0, 0, ""
 
 
 FILE = "metrics.jsonl"

@@ -40,9 +40,11 @@ def phase_record(
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
     factors = [factor(phase, s, steps=steps, step_tokens=step_tokens) for s in range(steps)]
-    frozen = None if phase.freeze is None else phase.freeze.layers
-    if phase.freeze is not None and phase.freeze.zeroed_gradients:
-        frozen = f"{frozen} (gradients zeroed)"
+    frozen: str | None = None
+    if phase.freeze is not None:
+        frozen = phase.freeze.layers
+        if phase.freeze.zeroed_gradients:
+            frozen += " (gradients zeroed)"
     read = steps * recipe.batch_of(phase).sequences
     spec = recipe.corpus_of(phase)
     return PhaseRecord(

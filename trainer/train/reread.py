@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 from biobench.core.tokenizer import load_tokenizer
@@ -40,9 +41,7 @@ class TrainingText:
                 key = source.model_dump_json(exclude={"share", "repeat"})
                 sources[key] = (source, Path(spec.root))
         for source, root in sources.values():
-            for text in texts(source, root):
-                if self.excluded.why(text) is None:
-                    yield text
+            yield from filterfalse(self.excluded.why, texts(source, root))
 
 
 def run_folder(path: str | Path) -> Path | None:
@@ -56,6 +55,11 @@ def run_folder(path: str | Path) -> Path | None:
         if (candidate / RECIPE).is_file() and (candidate / FILE).is_file():
             return candidate
     return None
+
+
+def _hash_of_built(folder: Path) -> str | None:
+    """The hash of a corpus; None where it is not built."""
+    return Corpus(folder).hash if (folder / MANIFEST).is_file() else None
 
 
 def reread(path: str | Path, listed: Callable[[], list[str]]) -> TrainingText:
@@ -87,8 +91,8 @@ def reread(path: str | Path, listed: Callable[[], list[str]]) -> TrainingText:
     corpora = [ledger.corpus, *(phase.corpus for phase in ledger.phases)]
     hashes = {corpus.manifest_hash for corpus in corpora if corpus is not None}
     built = [corpus_folder(spec, tokenizer, cache, excluded) for spec in recipe.corpora]
-    there = all((corpus / MANIFEST).is_file() for corpus in built)
-    if not there or not hashes <= {Corpus(corpus).hash for corpus in built}:
+    found = set(map(_hash_of_built, built))
+    if None in found or not hashes <= found:
         raise StoreError(
             f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run",
             hint=f"restore its sources and the built corpus in {cache}, or give the text itself "

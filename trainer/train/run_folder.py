@@ -82,13 +82,16 @@ def recipe_hash(recipe: Recipe) -> str:
 
 def differences(a: Any, b: Any, at: str = "") -> list[str]:
     """Dotted names of the fields in which two recipes' `training_fields` differ."""
+    if a == b:
+        return []
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         a, b = dict(enumerate(a)), dict(enumerate(b))
     if not (isinstance(a, dict) and isinstance(b, dict)):
-        return [] if a == b else [at]
+        return [at]
     found = []
     for key in {**a, **b}:
-        found += differences(a.get(key), b.get(key), f"{at}.{key}" if at else str(key))
+        name = f"{at}.{key}".removeprefix(".")
+        found += differences(a.get(key), b.get(key), name)
     return found
 
 

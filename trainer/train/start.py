@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -58,9 +59,8 @@ def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
     if isinstance(base.tokenizer, TokenizerTraining):
         excluded = corpus.excluded_documents(recipe.corpus, exclude)
         sources, root = pinned(recipe.corpus).sources, Path(recipe.corpus.root)
-        allowed = (
-            text for source in sources for text in texts(source, root) if excluded.why(text) is None
-        )
+        documents = chain.from_iterable(texts(source, root) for source in sources)
+        allowed = filterfalse(excluded.why, documents)
         length = recipe.corpus.sequence_length
         trained = train_tokenizer(allowed, base.tokenizer.vocabulary, length)
         return ReadTokenizer(trained, "trained on the corpus")

@@ -15,6 +15,7 @@ from torch.profiler import record_function
 from trainer.model.network import LABEL
 from trainer.order import seed_words
 from trainer.train.batches import Batches, Micro, StepBatch
+from trainer.train.distributed import whole_tensor
 from trainer.train.optimizer import set_rate
 from trainer.train.phase import PreparedPhase, autocast
 
@@ -76,13 +77,15 @@ def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | No
 
     Called by all processes.
     """
-    rows = range(min(len(batches.corpus.held_out), HELD_OUT_WINDOWS))
-    if not rows:
+    count = min(len(batches.corpus.held_out), HELD_OUT_WINDOWS)
+    if not count:
         return None, 0
+    rows = range(count)
     world, module = batches.world, training.wrapped
     share = max(1, batches.batch.sequences // world.size)
     size = min(batches.batch.micro or share, share, 64)
-    chunks = [rows[i : i + size] for i in range(0, len(rows), size)]
+    chunks = [rows[start : start + size] for start in range(0, count, size)]
+    causal = batches.phase.objective == "clm"
     sums = torch.zeros(2, device=world.device, dtype=torch.float64)
     module.eval()
     # Every process makes the same number of forward passes, as sharded weights need.
@@ -90,9 +93,9 @@ def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | No
         number = turn * world.size + world.rank
         micro, targets = batches.held_out(chunks[number % len(chunks)])
         with torch.no_grad(), autocast(training.precision, world.device):
-            loss = _loss(training, micro, causal=batches.phase.objective == "clm")
+            loss = _loss(training, micro, causal=causal)
         if number < len(chunks):
-            sums += torch.tensor([float(loss), targets], device=sums.device, dtype=sums.dtype)
+            sums += sums.new_tensor([float(loss), targets])
     module.train()
     if isinstance(module, FSDPModule):
         module.reshard()  # a forward pass without a backward one leaves the outer weights gathered
@@ -125,5 +128,4 @@ def _clip(module: nn.Module, limit: float | None) -> Tensor:
         norm = nn.utils.clip_grad_norm_(module.parameters(), limit)
     else:
         norm = nn.utils.get_total_norm([p.grad for p in module.parameters() if p.grad is not None])
-    full: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-    return full
+    return whole_tensor(norm)
