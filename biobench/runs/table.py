@@ -26,10 +26,12 @@ _FILE_WIDTH = 140
 _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
 _TEXTS = ("model", "task", "seeds", "status", "settings")
 """Columns that are broken between words; the others are numbers."""
-_FOLDED = {"model": 13, "settings": 11}
+_FOLDED = {"settings": 11, "model": 13}
 """Columns whose words may be broken too, after so many signs."""
-_GIVING_WAY = ("micro", "seconds", "lost", "cut", "tokens", "steps")
-"""Columns that are left out of a narrow table, the first first."""
+_MINOR = ("micro", "seconds")
+"""Columns that are left out before a name is broken, the first first."""
+_GIVING_WAY = (*_MINOR, "lost", "cut", "tokens", "steps")
+"""Columns that are left out of a narrow table, the first first; all without a value always."""
 Columns = Mapping[str, Sequence[str]]
 """Heading to cells."""
 
@@ -84,9 +86,19 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    columns = {name: list(map(itemgetter(name), rows)) for name in rows[0]}
+    columns: dict[str, list[str]] = {}
+    for name in rows[0]:
+        cells = list(map(itemgetter(name), rows))
+        is_empty = name in _GIVING_WAY and set(cells) == {_DASH}
+        is_said = name == "macro" and all(row["score"].startswith("macro_f1") for row in rows)
+        if not (is_empty or is_said):
+            columns[name] = cells
     widths = {name: _least(name, cells) for name, cells in columns.items()}
-    left_out = _take_out(widths, columns, console.width)
+    left_out = _take_out(_MINOR, widths, console.width)
+    for name, width in _FOLDED.items():
+        if name in widths and _sum_of(widths) > console.width:
+            widths[name] = min(widths[name], width)
+    left_out += _take_out(_GIVING_WAY, widths, console.width)
     console.width = max(console.width, _sum_of(widths))
     _widen(widths, columns, console.width)
     table = Table(box=None, pad_edge=False)
@@ -102,15 +114,9 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
-def _take_out(widths: dict[str, int], columns: Columns, width: int) -> list[str]:
-    """Take out the widths of columns without a value, and then of the less important ones until
-    the table has room; the names of the latter.
-    """
-    optional = [name for name in _GIVING_WAY if name in widths]
+def _take_out(optional: Sequence[str], widths: dict[str, int], width: int) -> list[str]:
+    """Take out the widths of optional columns until the table has room; their names."""
     left_out = []
-    for name in optional:
-        if set(columns[name]) == {_DASH}:
-            del widths[name]
     for name in optional:
         if name in widths and _sum_of(widths) > width:
             del widths[name]
@@ -124,12 +130,9 @@ def _sum_of(widths: Mapping[str, int]) -> int:
 
 
 def _least(name: str, cells: Sequence[str]) -> int:
-    """The least width of a column: words stay whole but in long names."""
-    if name not in _TEXTS:
-        return max(map(len, (name, *cells)))
-    words = " ".join(cells).split()
-    longest = max(map(len, words), default=0)
-    return max(len(name), min(longest, _FOLDED.get(name, longest)))
+    """The least width of a column whose words stay whole."""
+    parts = " ".join(cells).split() if name in _TEXTS else cells
+    return max(map(len, (name, *parts)))
 
 
 def _widen(widths: dict[str, int], columns: Columns, width: int) -> None:

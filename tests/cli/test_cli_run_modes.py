@@ -242,6 +242,16 @@ def test_no_heading_and_no_status_is_broken_in_a_narrow_table(width, monkeypatch
     assert "lost" not in head, "nothing was lost"
 
 
+def test_minor_columns_give_way_before_a_name_is_broken(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = scored("all-MiniLM-L6-v2", 42, 0.5)
+    print_results([replace(done, limit=300, overrides=("training.epochs=2",), seconds=42.6)])
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert "all-MiniLM-L6-v2" in lines[0]
+    assert "training.epochs=2" in " ".join(lines)
+    assert "macro" not in head.split(), "the score is macro F1 itself"
+
+
 def test_scores_below_a_baseline_say_so():
     low = {"baseline": ("majority class", 0.397)}
     (line, _) = end_of_run([scored("a", 1, 0.0, **low), scored("a", 2, 0.6)], "results")
