@@ -38,10 +38,11 @@ RANKING = {
 }
 """A line a column of the ranking and of the pairs ..."""
 TASKS = {
+    "both": "95% interval for other seeds and another test set, never narrower than the next two",
+    "p": "of that, uncorrected for several tasks",
     "seeds": "95% interval for other seeds on this test set",
     "documents": "95% interval for these runs on another test set",
-    "both": "95% interval for other seeds and another test set, never narrower than the two",
-    "p": "of that, uncorrected for several tasks",
+    "n docs": "articles or patients of the test set, of which each may hold several documents",
 }
 """... and of the tables of tasks."""
 Table = tuple[str, list[str], list[list[str]]]
@@ -88,7 +89,8 @@ def tasks_table(pair: PairResult, language: str) -> Table:
     """The better model minus the other one on each task, the kinds of noise apart; then the means,
     of each kind of task too.
     """
-    head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
+    # what decides stands first: a narrow table is cut behind it
+    head = ["task", "A", "B", "A - B", "both", "p", "seeds", "documents", "n seeds", "n docs"]
     rows = [_task_row(line, pair) for line in pair.tasks]
     for kind, average in pair.parts.items():
         name = LANGUAGES.get(kind, kind.replace("_", " "))
@@ -105,19 +107,20 @@ def tasks_table(pair: PairResult, language: str) -> Table:
 def _task_row(line: TaskLine, pair: PairResult) -> list[str]:
     score_a, score_b = pair.better_first(line.first, line.second)
     row = [line.task, percent(score_a), percent(score_b), points(pair.sign * line.difference)]
+    # of printed means nothing is known of other test sets
+    total, counts, groups = None, "printed", None
+    if not line.is_printed:
+        total, counts, groups = line.total, _seed_counts(line, pair), line.groups
+    row += _interval_and_p(total, pair)
     row += [_interval(line.seeds, pair), _interval(line.documents, pair)]
-    if line.is_printed:
-        # nothing is known of other test sets
-        return [*row, "–", "–", "printed", "–"]
-    groups = "–" if line.groups is None else str(line.groups)
-    return [*row, *_interval_and_p(line.total, pair), _seed_counts(line, pair), groups]
+    return [*row, counts, "–" if groups is None else str(groups)]
 
 
 def _mean_row(name: str, pair: PairResult, conclusion: Conclusion | None) -> list[str]:
     mean_a, mean_b = pair.better_first(*pair.means)
-    row = [name, percent(mean_a), percent(mean_b), points(abs(pair.difference)), "", ""]
+    row = [name, percent(mean_a), percent(mean_b), points(abs(pair.difference))]
     answer = None if conclusion is None else conclusion.answer
-    return [*row, *_interval_and_p(answer, pair), "", ""]
+    return [*row, *_interval_and_p(answer, pair), "", "", "", ""]
 
 
 def _interval(answer: Answer | None, pair: PairResult) -> str:
