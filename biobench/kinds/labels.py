@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from biobench.core.arrays import Array, Floats, Ints, ints
+from biobench.core.arrays import Floats, Ints, ints
 from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_labels
 from biobench.encode.tokens import Encoded
@@ -87,16 +87,6 @@ def is_right(document: Document, predictions: Mapping[str, Prediction]) -> bool:
 ACCURACY = Metric("accuracy", "accuracy", average="micro")
 
 
-def cross_entropy(logits: Tensor, outputs: Sequence[Array]) -> Tensor:
-    """Sum over rows. outputs: of each window the right one, or those of its words end to end."""
-    import torch
-
-    from biobench.core.machine import to_device
-
-    wanted = to_device(np.hstack(outputs), logits.device)
-    return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
-
-
 class TextLabels(LabelKind):
     """Labels that mentions in the text stand for, where the corpus has mentions."""
 
@@ -135,12 +125,6 @@ class SingleLabel(TextLabels):
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The label's place."""
         return ints(task.index[document.labels[0]])
-
-    def loss(
-        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
-    ) -> Tensor:
-        """Cross-entropy."""
-        return cross_entropy(logits, targets)
 
     def merged(self, spec: TaskSpec, answers: Answers) -> Floats:
         """As of any kind, with the sum 1."""
