@@ -87,6 +87,19 @@ def is_right(document: Document, predictions: Mapping[str, Prediction]) -> bool:
 ACCURACY = Metric("accuracy", "accuracy", average="micro")
 
 
+def binary_cross_entropy(logits: Tensor, gold: Floats, weights: Tensor | None = None) -> Tensor:
+    """Sum over rows of the mean over labels. gold: (rows, labels), 0 or 1; weights: (labels,) of
+    the ones.
+    """
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    from biobench.core.machine import to_device
+
+    wanted = to_device(gold, logits.device)
+    total = binary_cross_entropy_with_logits(logits, wanted, pos_weight=weights, reduction="sum")
+    return total / logits.shape[1]
+
+
 class TextLabels(LabelKind):
     """Labels that mentions in the text stand for, where the corpus has mentions."""
 
@@ -177,19 +190,11 @@ class MultiLabel(TextLabels):
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Binary cross-entropy, of a document the mean over labels."""
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
-        from biobench.core.machine import to_device
-
         # for a micro-batch only: label sets may be large
         gold = np.zeros(logits.shape, dtype=np.float32)
         for row, positives in zip(gold, targets, strict=True):
             row[positives] = 1.0
-        wanted = to_device(gold, logits.device)
-        total = binary_cross_entropy_with_logits(
-            logits, wanted, pos_weight=weights, reduction="sum"
-        )
-        return total / logits.shape[1]
+        return binary_cross_entropy(logits, gold, weights)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, labels), each label on its own."""

@@ -12,7 +12,7 @@ import numpy as np
 from biobench.core.arrays import Array, Floats, Ints, ints
 from biobench.encode.tokens import Encoded
 from biobench.kinds.base import Answers, Problem, Share, Targets, Task, Windows, register
-from biobench.kinds.labels import LabelKind, labels_of
+from biobench.kinds.labels import LabelKind, binary_cross_entropy, labels_of
 from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
 from biobench.schema.task import TaskSpec
@@ -88,13 +88,7 @@ class MultipleChoice(LabelKind):
         """Cross-entropy over sets, or the mean of the options' binary ones."""
         if spec.head.choice == "sets":
             return super().loss(spec, logits, targets, weights)
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
-        from biobench.core.machine import to_device
-
-        wanted = to_device(np.stack(targets), logits.device)
-        total = binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
-        return total / logits.shape[1]
+        return binary_cross_entropy(logits, np.stack(targets))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The outputs themselves: what they become depends on the spec."""
