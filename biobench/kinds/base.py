@@ -155,7 +155,7 @@ class Kind(Traits):
     def _check_metrics(self, spec: TaskSpec) -> None:
         """The scores that a spec names are those of the kind, and rise."""
         leading = leading_metrics(self)
-        hint = f"use {', '.join(leading[:1])}"
+        hint = f"use {next(iter(leading), 'a metric of the kind')}"
         for field in _METRIC_FIELDS:
             name = getattr(spec.metric, field)
             if name is None:
