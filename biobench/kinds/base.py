@@ -63,8 +63,7 @@ class Split:
 
     units: the documents, for span tasks with the head's units as their tokens. encoded, targets,
     lengths: per window; a target is what the kind's `target` gives. windows: per document, the
-    places of its windows.
-    outputs: how many labels or tags there are.
+    places of its windows. outputs: how many labels or tags there are.
     """
 
     documents: Documents
@@ -129,8 +128,8 @@ elsewhere.
 
 
 class Kind(Traits):
-    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and,
-    where it is known, `ceiling`.
+    """One kind of task. What is left to a subclass: `target`, `build_head`, `predict` and, where it
+    is known, `ceiling`.
 
     A document is answered through windows of tokens (`Encoded`), which are merged in `predict`.
     """
@@ -142,10 +141,8 @@ class Kind(Traits):
     def check(self, spec: TaskSpec) -> None:
         """What the kind does not have stays at its default, and what it needs is there."""
         if spec.head.kind != self.head:
-            raise fail(
-                f"head.kind '{spec.head.kind}' does not fit type '{spec.type}'",
-                f"use `kind: {self.head}`",
-            )
+            message = f"head.kind '{spec.head.kind}' does not fit type '{spec.type}'"
+            raise fail(message, f"use `kind: {self.head}`")
         self._check_metrics(spec)
         self.check_probe(spec)
         for field, default in _NOT_OF_ALL.items():
@@ -158,17 +155,16 @@ class Kind(Traits):
     def _check_metrics(self, spec: TaskSpec) -> None:
         """The scores that a spec names are those of the kind, and rise."""
         leading = leading_metrics(self)
+        hint = f"use {next(iter(leading), 'a metric of the kind')}"
         for field in _METRIC_FIELDS:
             name = getattr(spec.metric, field)
             if name is None:
                 continue
             metric = get_metric(name)
             if metric.falls:
-                message = f"metric.{field} '{name}' falls as predictions get better"
-                raise fail(message, f"use {leading[0]}")
+                raise fail(f"metric.{field} '{name}' falls as predictions get better", hint)
             if name not in (*leading, *PLUGIN_METRICS):
-                message = f"metric.{field} '{name}' is not defined for type '{spec.type}'"
-                raise fail(message, f"use {leading[0]}")
+                raise fail(f"metric.{field} '{name}' is not defined for type '{spec.type}'", hint)
             if metric.positive and not spec.metric.negative_label:
                 raise fail(
                     f"metric.negative_label is missing, {name} needs it",
@@ -184,9 +180,8 @@ class Kind(Traits):
         elif not (self.spans or self.numeric or self.thresholds) and len(labels) < 2:
             raise fail("a classification task needs at least two labels", "list them all")
         elif negative is not None and negative not in labels:
-            raise fail(
-                f"metric.negative_label '{negative}' is not a label", suggest(negative, labels)
-            )
+            message = f"metric.negative_label '{negative}' is not a label"
+            raise fail(message, suggest(negative, labels))
 
     def check_probe(self, spec: TaskSpec) -> None:
         """Raise FieldError where the probe of a frozen encoder does not fit the kind."""
@@ -195,14 +190,11 @@ class Kind(Traits):
         if spec.probe is None:
             raise fail("a frozen encoder needs a probe", "add `probe: {}`")
         if spec.probe.kind == "similarity":
-            raise fail(
-                f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`"
-            )
+            message = f"probe.kind 'similarity' does not fit type '{spec.type}'"
+            raise fail(message, "use `kind: linear`")
         if not self.probes:
-            raise fail(
-                f"training.encoder 'frozen' does not fit type '{spec.type}' here",
-                "use `encoder: trained`",
-            )
+            message = f"training.encoder 'frozen' does not fit type '{spec.type}' here"
+            raise fail(message, "use `encoder: trained`")
 
     def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
         """What the head's outputs mean."""
@@ -274,10 +266,15 @@ class Kind(Traits):
         return len(targets)
 
     def loss(self, spec: TaskSpec, logits: Any, targets: Targets, weights: Tensor | None) -> Tensor:
-        """Sum of the loss terms of one micro-batch; divided by `terms` of the whole batch it is the
-        mean.
+        """Sum of the loss terms of one micro-batch, by itself the cross-entropy of the right output
+        of each row; divided by `terms` of the whole batch it is the mean.
         """
-        raise NotImplementedError
+        from torch.nn.functional import cross_entropy
+
+        from biobench.core.machine import to_device
+
+        wanted = to_device(np.hstack(targets), logits.device)
+        return cross_entropy(logits, wanted, reduction="sum")
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, outputs) of the same."""
@@ -305,9 +302,7 @@ class Kind(Traits):
 
     def recorded_threshold(self, threshold: float) -> float | None:
         """The threshold as a record keeps it; None where nothing is decided by one."""
-        if self.thresholds:
-            return threshold
-        return None
+        return threshold if self.thresholds else None
 
     def curve(self, scores: Mapping[str, float]) -> dict[str, float]:
         """The scores of a validation that a record keeps."""

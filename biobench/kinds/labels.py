@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from biobench.core.arrays import Array, Floats, Ints, ints
+from biobench.core.arrays import Floats, Ints, ints
 from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_labels
 from biobench.encode.tokens import Encoded
@@ -87,14 +87,17 @@ def is_right(document: Document, predictions: Mapping[str, Prediction]) -> bool:
 ACCURACY = Metric("accuracy", "accuracy", average="micro")
 
 
-def cross_entropy(logits: Tensor, outputs: Sequence[Array]) -> Tensor:
-    """Sum over rows. outputs: of each window the right one, or those of its words end to end."""
-    import torch
+def binary_cross_entropy(logits: Tensor, gold: Floats, weights: Tensor | None = None) -> Tensor:
+    """Sum over rows of the mean over labels. gold: (rows, labels), 0 or 1; weights: (labels,) of
+    the ones.
+    """
+    from torch.nn.functional import binary_cross_entropy_with_logits
 
     from biobench.core.machine import to_device
 
-    wanted = to_device(np.hstack(outputs), logits.device)
-    return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+    wanted = to_device(gold, logits.device)
+    total = binary_cross_entropy_with_logits(logits, wanted, pos_weight=weights, reduction="sum")
+    return total / logits.shape[1]
 
 
 class TextLabels(LabelKind):
@@ -135,12 +138,6 @@ class SingleLabel(TextLabels):
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The label's place."""
         return ints(task.index[document.labels[0]])
-
-    def loss(
-        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
-    ) -> Tensor:
-        """Cross-entropy."""
-        return cross_entropy(logits, targets)
 
     def merged(self, spec: TaskSpec, answers: Answers) -> Floats:
         """As of any kind, with the sum 1."""
@@ -193,19 +190,11 @@ class MultiLabel(TextLabels):
         self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
     ) -> Tensor:
         """Binary cross-entropy, of a document the mean over labels."""
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
-        from biobench.core.machine import to_device
-
         # for a micro-batch only: label sets may be large
         gold = np.zeros(logits.shape, dtype=np.float32)
         for row, positives in zip(gold, targets, strict=True):
             row[positives] = 1.0
-        wanted = to_device(gold, logits.device)
-        total = binary_cross_entropy_with_logits(
-            logits, wanted, pos_weight=weights, reduction="sum"
-        )
-        return total / logits.shape[1]
+        return binary_cross_entropy(logits, gold, weights)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, labels), each label on its own."""

@@ -12,7 +12,7 @@ import numpy as np
 from biobench.core.arrays import Array, Floats, Ints, ints
 from biobench.encode.tokens import Encoded
 from biobench.kinds.base import Answers, Problem, Share, Targets, Task, Windows, register
-from biobench.kinds.labels import LabelKind, cross_entropy, labels_of
+from biobench.kinds.labels import LabelKind, binary_cross_entropy, labels_of
 from biobench.schema.document import Document, Prediction
 from biobench.schema.metric import Metric
 from biobench.schema.task import TaskSpec
@@ -87,14 +87,8 @@ class MultipleChoice(LabelKind):
     ) -> Tensor:
         """Cross-entropy over sets, or the mean of the options' binary ones."""
         if spec.head.choice == "sets":
-            return cross_entropy(logits, targets)
-        from torch.nn.functional import binary_cross_entropy_with_logits
-
-        from biobench.core.machine import to_device
-
-        wanted = to_device(np.stack(targets), logits.device)
-        total = binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
-        return total / logits.shape[1]
+            return super().loss(spec, logits, targets, weights)
+        return binary_cross_entropy(logits, np.stack(targets))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The outputs themselves: what they become depends on the spec."""

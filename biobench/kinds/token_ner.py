@@ -12,14 +12,13 @@ from biobench.core.arrays import Ints, ints
 from biobench.encode.merge import merge_words
 from biobench.encode.tokens import Encoded
 from biobench.kinds.base import Answers, SpanKind, Targets, Task, Windows, register
-from biobench.kinds.labels import cross_entropy
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import Mode, decode_tags
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Head
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from biobench.models.loading import Checkpoint
 
@@ -48,12 +47,6 @@ class TokenNer(SpanKind):
     def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
         """Words."""
         return sum(map(len, targets))
-
-    def loss(
-        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
-    ) -> Tensor:
-        """Cross-entropy of each word's tag."""
-        return cross_entropy(logits, targets)
 
     def predict(
         self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float

@@ -33,7 +33,7 @@ class PathSums(NamedTuple):
     total: Tensor
 
 
-class Scores(NamedTuple):
+class ChainScores(NamedTuple):
     """moves: (groups, tags, tags), from a tag to the next one; first, last: (groups, tags)."""
 
     moves: Tensor
@@ -76,8 +76,8 @@ class LinearCRF(nn.Module):
         self.register_buffer("forbidden_first", open_before.float() * _FORBIDDEN, persistent=False)
         self.register_buffer("forbidden_last", open_after.float() * _FORBIDDEN, persistent=False)
 
-    def _scores(self) -> Scores:
-        return Scores(
+    def _scores(self) -> ChainScores:
+        return ChainScores(
             moves=self.moves + self.forbidden_moves,
             first=self.first + self.forbidden_first,
             last=self.last + self.forbidden_last,
@@ -174,7 +174,7 @@ def _log_moves(moves: Tensor, sums: PathSums) -> Tensor:
     return arriving + moves + leaving - total
 
 
-def _path_score(scores: Scores, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
+def _path_score(scores: ChainScores, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
     """(sequences, groups): the score of the path through these tags."""
     groups = torch.arange(tags.shape[2], device=tags.device)
     real = mask[:, :, None]

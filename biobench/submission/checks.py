@@ -53,7 +53,9 @@ Finding = TypeVar("Finding", str, Problem)
 
 
 def found(signs: Mapping[Finding, object]) -> Iterator[Finding]:
-    """The findings whose sign is there (true), in their order."""
+    """The findings whose sign is there (true), in their order. signs: what each finding is told by;
+    all are looked at, and no finding stands twice.
+    """
     return compress(signs, signs.values())
 
 

@@ -75,8 +75,11 @@ def clone(address: str, folder: Path, *options: str) -> str:
     if not address or address.startswith("-") or "::" in address:
         hint = "give its https or ssh address, or hub:owner/name"
         raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
-    source = str(Path(address).resolve()) if Path(address).is_dir() else address
-    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", *options, "--", source, str(folder)])
+    source = address
+    if Path(address).is_dir():
+        source = str(Path(address).resolve())
+    words = ["clone", "--quiet", "--depth", "1", "--no-tags", *options]
+    run_git([*words, "--", source, str(folder)])
     return run_git(["log", "--format=%H"], folder).strip()
 
 

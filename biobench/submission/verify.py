@@ -16,12 +16,11 @@ from biobench.data.locate import DataRoot
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.kinds.needle import within_window
 from biobench.report.escape import plain, words
-from biobench.report.tasks import NEEDLE, shipped
+from biobench.report.tasks import NEEDLE
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import has_f1, is_numeric
 from biobench.schema.metric import F1_AVERAGES
 from biobench.schema.record import RunRecord
-from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, parts_of, scored
 from biobench.score.slices import slice_scores
 from biobench.store import Brief, Store
@@ -40,8 +39,9 @@ from biobench.submission.checks import (
 from biobench.submission.content import check_predictions
 from biobench.submission.duplicates import StoredRun, check_copies, earlier_runs
 from biobench.submission.layout import check_layout, check_manifest
-from biobench.submission.leading import by_conditions, leading
+from biobench.submission.leading import leading
 from biobench.submission.records import check_record, differing
+from biobench.submission.seeds import check_seeds
 
 
 def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None) -> Verification:
@@ -78,7 +78,7 @@ def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None
     checks += check_copies([StoredRun(Brief.of(record), store) for record in sound], earlier or [])
     checks += _denied(draws)
     leads = _unproved_leads(records, earlier, draws)
-    checks += [*leads, *_together(records)]
+    checks += [*leads, *check_seeds(records)]
     return Verification(
         folder=str(folder),
         model=plain(manifest.model),
@@ -359,43 +359,3 @@ def _slice_problems(
         part = computed.get(name)
         if part is None or part.gold != claimed.gold or differing(claimed.scores, part.scores):
             yield Problem("S04", f"the predictions do not give the scores on {name[:40]}")
-
-
-def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
-    """R09: runs of several checkpoints under one name. C codes: seeds that are there twice,
-    missing, or replaced.
-    """
-    checkpoints = {record.model.hash for record in records}
-    if len(checkpoints) > 1:
-        yield error("R09", "runs", "are of several checkpoints under one name")
-    for (task, *_), runs in by_conditions(records).items():
-        for problem in _seed_problems(task, runs):
-            yield problem.at(f"runs/{task}")
-
-
-def _seed_problems(task: str, runs: Sequence[RunRecord]) -> Iterator[Problem]:
-    """C codes, of runs of one task under the same conditions."""
-    present, needed = {run.seed for run in runs}, _needed_seeds(task, runs[0])
-    missing, others = sorted(needed - present), sorted(present - needed)
-    if len(present) < len(runs):
-        yield Problem("C03", "a seed is there twice")
-    if missing:
-        message = f"seeds {_listed(missing)} of the protocol are missing"
-        yield Problem("C02", message, "warning")
-    if missing and others:
-        message = f"seeds {_listed(others[:10])} replace them: they may have been chosen"
-        yield Problem("C05", message, "person")
-
-
-def _listed(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds))
-
-
-def _needed_seeds(task: str, run: RunRecord) -> set[int]:
-    """The seeds of the protocol: those of the spec, or one a split."""
-    splits = run.resampling
-    if splits is not None:
-        first_seed = run.seed - splits.fold
-        return set(range(first_seed, first_seed + splits.folds))
-    info = shipped().get(task)
-    return set() if info is None or info.spec is None else {*parse_seeds(info.spec.seeds)}
