@@ -67,7 +67,8 @@ def _overlaps(documents: Sequence[Document]) -> FloatArray:
     """(documents, 2): one, and the share of the different words of two texts that both have."""
     rows = []
     for document in documents:
-        query, text = _words(document.query), _words(document.text)
+        query = _words(document.query)
+        text = _words(document.text)
         different = len(query | text)
         share = len(query & text) / max(different, 1)
         rows.append((1.0, share))
@@ -115,7 +116,8 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
     """
     name = "option words"
     words = "TF-IDF of an option's and its question's words, one linear SVM; positive margins"
-    train, test = _options(data.train), _options(data.test)
+    train = _options(data.train)
+    test = _options(data.test)
     truth = np.array([data.labels[option.number] in option.question.labels for option in train])
     has_words = any(re.search(WORD, option.text) for option in train)
     if not has_words or len(np.unique(truth)) < 2:

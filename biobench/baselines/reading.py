@@ -231,7 +231,8 @@ def _lengths(documents: Sequence[Document]) -> FloatArray:
     """(documents, 4): characters and words of the text and of the first text of a pair."""
     rows = []
     for document in documents:
-        text, query = document.text, document.query
+        text = document.text
+        query = document.query
         rows.append((len(text), len(text.split()), len(query), len(query.split())))
     return np.array(rows, np.float64)
 

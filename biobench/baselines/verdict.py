@@ -162,7 +162,8 @@ def _policy(
 ) -> PolicyScores:
     """The baseline's scores on the test split and on its parts, means over its draws."""
     scored_task = _ScoredTask(spec.type, data.labels, spec.metric.negative_label)
-    scores, on_parts = [], []
+    scores = []
+    on_parts = []
     for draw in baseline.draws:
         scores.append(score_task(spec, data, data.test, draw).values)
         on_parts.append(slice_scores(scored_task, parts, draw))
@@ -201,7 +202,8 @@ def _units(data: TaskData) -> tuple[TaskData, str]:
     """The data as the tests take it, and what to say of it: a few groups are taken apart into their
     documents.
     """
-    groups, documents = len({d.group for d in data.test}), len(data.test)
+    groups = len({d.group for d in data.test})
+    documents = len(data.test)
     if groups >= UNITS:
         return data, ""
     by_document = _with_test(data, [replace(d, group=d.id) for d in data.test])
@@ -337,11 +339,14 @@ def _beats_itself(spec: TaskSpec, data: TaskData, baseline: Baseline) -> Tested:
 
 def _judged(spec: TaskSpec, name: str, words: str, tested: Tested, bound: float) -> GateCheck:
     """The answer to a question. bound: of p, where the text must say nothing."""
-    passed, note = tested.significant, ""
+    passed = tested.significant
+    note = ""
     if spec.gate.expect == "chance":
-        passed, note = tested.p >= bound, f", must not be below {bound:.2g}"
+        passed = tested.p >= bound
+        note = f", must not be below {bound:.2g}"
     elif spec.gate.expect == "beyond_words":
-        passed, note = True, "; not asked, as the answers lie beyond counted words"
+        passed = True
+        note = "; not asked, as the answers lie beyond counted words"
     elif not passed:
         note = f", must be below {ALPHA}"
     answer = f"{words} (p = {tested.p:.3f}){note}"

@@ -41,7 +41,8 @@ class Words:
         ends = {end: number for number, (_, end) in enumerate(self.offsets, start=step + 1)}
         places = []
         for start, end, label in spans:
-            begin, past = begins.get(start, -1), ends.get(end, -1)
+            begin = begins.get(start, -1)
+            past = ends.get(end, -1)
             if begin >= 0 and 0 <= past <= len(self):
                 places.append((begin, past, label))
         return places

@@ -248,7 +248,9 @@ def compared_part(
     common: CommonTasks, question: Question, evidence: Evidence, bars: Bars
 ) -> ComparedPart:
     """All pairs on these tasks, corrected for each other, and the ranking that they leave."""
-    alpha, rope, plan = question.alpha, question.rope, question.plan
+    alpha = question.alpha
+    rope = question.rope
+    plan = question.plan
     guessing = find_guessing(common, bars, evidence)
     pairs = [
         pair_result(common, labels, evidence, guessing, alpha=alpha)

@@ -50,7 +50,9 @@ def pair_result(
     differences = np.array([row.difference for row in rows])
     difference = math.fsum(weights * differences)
     answer = these_tasks(difference, mean_variances([row.noise for row in rows], weights))
-    wider_answer, runs, reason = None, None, ""
+    wider_answer = None
+    runs = None
+    reason = ""
     if answer is not None and answer.estimand is Estimand.THESE_RUNS:
         runs = answer
     answer = _if_tested(answer, printed)

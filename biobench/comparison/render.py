@@ -108,9 +108,13 @@ def _task_row(line: TaskLine, pair: PairResult) -> list[str]:
     score_a, score_b = pair.better_first(line.first, line.second)
     row = [line.task, percent(score_a), percent(score_b), points(pair.sign * line.difference)]
     # of printed means nothing is known of other test sets
-    total, counts, groups = None, "printed", None
+    total = None
+    counts = "printed"
+    groups = None
     if not line.is_printed:
-        total, counts, groups = line.total, _seed_counts(line, pair), line.groups
+        total = line.total
+        counts = _seed_counts(line, pair)
+        groups = line.groups
     row += _interval_and_p(total, pair)
     row += [_interval(line.seeds, pair), _interval(line.documents, pair)]
     return [*row, counts, "–" if groups is None else str(groups)]
@@ -217,7 +221,8 @@ def to_json(comparison: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
     data: dict[str, Any] = _json(comparison)
     del data["parts"]
-    pairs, ranking = [], []
+    pairs = []
+    ranking = []
     for section in comparison.parts:
         pairs += [_pair_json(pair) for pair in section.pairs]
         for model in section.ranking:

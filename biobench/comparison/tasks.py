@@ -206,7 +206,8 @@ def leave_out_variants_and_needle(selection: Selection) -> None:
     compared alone.
     """
     ids = {info.id for info in selection.tasks}
-    variants, needle = [], []
+    variants = []
+    needle = []
     for info in selection.tasks:
         if info.spec is not None and info.spec.variant_of in ids:
             variants.append(info.id)

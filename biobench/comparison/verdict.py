@@ -204,7 +204,8 @@ def several_sentences(section: ComparedPart) -> list[str]:
         return []
     declared = [pair for pair in section.pairs if not pair.exploratory]
     exploratory = [pair for pair in section.pairs if pair.exploratory]
-    counts, corrected_for = shown_counts(declared, "pairs"), ""
+    counts = shown_counts(declared, "pairs")
+    corrected_for = ""
     if exploratory:
         # of the pairs that no plan declares each is corrected for all
         counts = f"{shown_counts(declared, 'declared pairs')}, corrected for these alone"

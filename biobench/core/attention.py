@@ -64,7 +64,8 @@ class Kernel(NamedTuple):
         offsets: (documents + 1,) int32 on the device. longest: tokens of the longest document.
         window: keys that a query sees to its left and right besides itself, -1 all.
         """
-        heads, window = query.shape[1], (window[0], window[1])
+        heads = query.shape[1]
+        window = (window[0], window[1])
         if not self.groups:
             key = repeated(key, heads, 1)
             value = repeated(value, heads, 1)
@@ -176,7 +177,8 @@ def prove(
     may replace that has none. A kernel is refused whose values differ more from the exact ones
     (root mean square) than twice the rounded ones, or that raises an error.
     """
-    sound, refusals = [], []
+    sound = []
+    refusals = []
     for kernel in kernels:
         if kernel.replaces is not None and drops:
             refusals.append(f"{kernel.name} has no dropout on attention")

@@ -22,7 +22,9 @@ PICKLE = "BIOBENCH_ALLOW_PICKLE"
 
 MOST_JSON_BYTES = 64 * 2**20
 """Of an index or a config; those of the largest public models have 0.2 MB."""
-MOST_LAYERS, MOST_LABELS, MOST_NUMBER = 10**6, 10**5, 2**53
+MOST_LAYERS = 10**6
+MOST_LABELS = 10**5
+MOST_NUMBER = 2**53
 """Libraries make a list entry a layer and a dictionary entry a label, before any weight is read."""
 _LIMITS = {"num_labels|^(id2label|label2id)$": MOST_LABELS, "layer": MOST_LAYERS}
 """Pattern of a field's name to its largest number."""

@@ -37,9 +37,11 @@ def cannot_write(path: Path, error: OSError, place: str = RESULTS) -> StoreError
     """The operating system's refusal as one line with its remedy. place: the option or argument
     that names the path.
     """
-    message, remedy = f"cannot be written: {error.strerror or error}", "check the path"
+    message = f"cannot be written: {error.strerror or error}"
+    remedy = "check the path"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        message, remedy = "the disk is full", "free space"
+        message = "the disk is full"
+        remedy = "free space"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         remedy = "check the folder's permissions"
     return StoreError(message, hint=f"{remedy}, or choose another {place}", file=path)

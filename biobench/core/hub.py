@@ -145,7 +145,8 @@ def _refused(
     page = f"{constants.ENDPOINT}/{name}"
     if kind == "dataset":
         page = f"{constants.ENDPOINT}/datasets/{name}"
-    status, with_token = int(response.status_code), "authorization" in response.request.headers
+    status = int(response.status_code)
+    with_token = "authorization" in response.request.headers
     if isinstance(error, hub.GatedRepoError):
         if with_token:
             no_access = "it is gated, and the account of your token has no access"

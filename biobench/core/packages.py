@@ -20,12 +20,10 @@ from typing import Any, Literal
 from biobench.core.text import first_line
 from biobench.errors import SpecError, UsageError
 
-READERS, KINDS, METRICS, TASKS = (
-    "biobench.readers",
-    "biobench.kinds",
-    "biobench.metrics",
-    "biobench.tasks",
-)
+READERS = "biobench.readers"
+KINDS = "biobench.kinds"
+METRICS = "biobench.metrics"
+TASKS = "biobench.tasks"
 _HERE = Path(__file__).resolve().parents[2]
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 NAME = re.compile(r"(?P<place>[0-9a-f]{8})-(?P<number>[0-9a-f]+)-(?P<start>[0-9a-f]+)")
 """How a process is written: 8 hex digits of its place, its number and its start, as hex numbers."""
-_STATE, _START = 0, 19
+_STATE = 0
+_START = 19
 """Places in `/proc/<pid>/stat` behind the name in brackets, from 0 (proc(5), fields 3 and 22)."""
 
 
@@ -26,7 +27,8 @@ def this_process() -> str:
     """The name of the calling process; empty on a system that does not tell (it has no Linux
     `/proc`).
     """
-    number, place = os.getpid(), _place()
+    number = os.getpid()
+    place = _place()
     fields = _fields_of(number)
     if not place or not fields:
         return ""

@@ -29,7 +29,8 @@ measured.
 """
 BUSY = 0.75
 """Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
-GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+GROUPS = Path("/proc/self/cgroup")
+ROOT = Path("/sys/fs/cgroup")
 _GROUP = re.compile(r"^0::/*(.*)$", re.MULTILINE)
 _QUOTA = re.compile(r"(0*[1-9]\d*) (0*[1-9]\d*)", re.ASCII)
 """Microseconds of CPU time that each period of so many grants; `max` stands for no limit."""

@@ -29,7 +29,8 @@ from biobench.core.tokenizer_trial import PROBES, SENTENCE, try_tokenizer
 from biobench.core.vocabulary import sampled_texts, unreachable
 from biobench.errors import ModelError
 
-FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+FILE = "tokenizer.json"
+SETTINGS = "tokenizer_config.json"
 ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
 """Special tokens that a tokenizer names."""
 
@@ -289,7 +290,8 @@ def _check(source: _Source, tokenizer: PreTrainedTokenizerBase) -> None:
 
 def _not_loaded(source: _Source, error: Exception) -> ModelError:
     """The refusal of a tokenizer that cannot be loaded, with the file or the package at fault."""
-    hint, broken = source.without_files, None
+    hint = source.without_files
+    broken = None
     if source.folder is not None:
         broken = broken_file(source.folder, FILE, lambda path: Tokenizer.from_file(str(path)))
     package = _missing_package(error)

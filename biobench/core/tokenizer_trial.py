@@ -42,7 +42,8 @@ MEMORY = 2**30
 """Bytes of address space beyond what the process has before it reads the file."""
 _MEMORY_PER_BYTE = 32
 """Bytes of address space that a byte of the file may take besides."""
-_TOKENS_PER_SIGN, _TOKENS_BESIDE = 8, 100
+_TOKENS_PER_SIGN = 8
+_TOKENS_BESIDE = 100
 """Bytes make at most four tokens of a sign, and a decomposed sign few more; frames have a few."""
 
 

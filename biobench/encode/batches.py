@@ -80,17 +80,20 @@ def cut_padded(indices: Sequence[int], lengths: Sequence[int], budget: int) -> l
     ordered = sorted(map(int, indices), key=lengths.__getitem__)
     # of the first documents, as many as the place says: the least cost, and where their last
     # batch begins
-    costs, begins = [0.0], [0]
+    costs = [0.0]
+    begins = [0]
     for end, last in enumerate(ordered, 1):
         longest = lengths[last]
-        best_cost, best_begin = math.inf, 0
+        best_cost = math.inf
+        best_begin = 0
         for begin in range(end - 1, -1, -1):
             size = longest * (end - begin)
             if size > budget and end - begin > 1:
                 break
             cost = costs[begin] + size + _CALL_COST
             if cost < best_cost:
-                best_cost, best_begin = cost, begin
+                best_cost = cost
+                best_begin = begin
         costs.append(best_cost)
         begins.append(best_begin)
     batches: list[list[int]] = []

@@ -30,7 +30,8 @@ def _margins(window: Encoded, begins: Ints, ends: Ints) -> Ints:
     if len(window.words) == 0:
         return np.full(len(begins), -1)
     margins = np.full(len(begins), _FAR)
-    left, right = begins - window.words[0], window.words[-1] - ends
+    left = begins - window.words[0]
+    right = window.words[-1] - ends
     if window.cut_left:
         margins = np.minimum(margins, left)
     if window.cut_right:

@@ -50,7 +50,8 @@ def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
     """How the tokenizer makes a pair of two texts. Raises ModelError where it makes none."""
     encoding = tokenizer("a", "b")
     ids = list(encoding["input_ids"])
-    query, text = find_ids(ids, ids_of(tokenizer, "a"), 0), None
+    query = find_ids(ids, ids_of(tokenizer, "a"), 0)
+    text = None
     if query is not None:
         text = find_ids(ids, ids_of(tokenizer, "b"), query.stop)
     if query is None or text is None:
@@ -90,7 +91,8 @@ def encode_pairs(
     room = window - form.added
     encoded: list[Encoded] = []
     for document in documents:
-        query, text = ids_of(tokenizer, document.query), _text_ids(document, tokenizer, form)
+        query = ids_of(tokenizer, document.query)
+        text = _text_ids(document, tokenizer, form)
         cut = len(query) + len(text) > room
         if shorten == "shorten_longer":
             query = query[: max(room - len(text), room - room // 2)]

@@ -79,7 +79,8 @@ def _work(text: str, task: str, spec: TaskSpec) -> CitedWork:
         ("howpublished", match["venue"]),
         ("year", match["year"]),
     ]
-    doi, arxiv = _DOI.search(match["rest"]), _ARXIV.search(match["rest"])
+    doi = _DOI.search(match["rest"])
+    arxiv = _ARXIV.search(match["rest"])
     if doi:
         fields.append(("doi", doi[1]))
     if arxiv:

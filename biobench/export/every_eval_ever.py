@@ -73,7 +73,8 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
     record = result.group.records[0]
     uncertainty: dict[str, Any] = {"num_samples": row.n_seeds}
     if row.sd is not None and row.low is not None and row.high is not None:
-        method, ends = "Student t over fine-tuning seeds", {"lower": row.low, "upper": row.high}
+        method = "Student t over fine-tuning seeds"
+        ends = {"lower": row.low, "upper": row.high}
         uncertainty |= {
             "standard_deviation": row.sd,
             "standard_error": {
@@ -115,7 +116,8 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
 
 
 def _source(result: TaskResult) -> dict[str, Any]:
-    name, spec = {"dataset_name": result.info.name}, result.info.spec
+    name = {"dataset_name": result.info.name}
+    spec = result.info.spec
     if result.hub_repo is not None:
         documents = result.group.records[0].task.test_documents
         hub = {"source_type": "hf_dataset", "hf_repo": result.hub_repo, "hf_split": "test"}

@@ -151,7 +151,8 @@ def _table_line(result: TaskResult) -> str:
 def _eval_results(results: Sequence[TaskResult], dataset: str | None) -> str:
     entries = []
     for result in results:
-        record, row = result.group.records[0], result.rows[0]
+        record = result.group.records[0]
+        row = result.rows[0]
         repository = dataset or result.hub_repo
         if repository is None:
             raise UsageError(

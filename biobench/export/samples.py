@@ -24,7 +24,8 @@ def samples(results: Sequence[TaskResult]) -> str:
     data under an agreement leaves nothing, and numbers are not right or wrong. Raises UsageError
     where no task may have any.
     """
-    shared, withheld = [], []
+    shared = []
+    withheld = []
     for result in results:
         if _is_shown(result):
             shared.append(result)

@@ -96,7 +96,8 @@ def _does_not_run(error: Exception, checkpoint: Checkpoint) -> ModelError:
 
 def new_network(loaded: LoadedEncoder, prepared: Prepared) -> Network:
     """The encoder with a fresh head of the task's kind."""
-    width, outputs = loaded.encoder.width, len(prepared.outputs)
+    width = loaded.encoder.width
+    outputs = len(prepared.outputs)
     head = prepared.kind.build_head(prepared.spec.head, loaded.checkpoint, width, outputs)
     return Network(loaded.encoder, head.to(loaded.encoder.device))
 
@@ -155,7 +156,8 @@ def finetune(
             for note in backoffs:
                 progress(0, 1, ProgressNote(note))
         else:
-            precision, backoffs = saved["precision"], saved["backoffs"]
+            precision = saved["precision"]
+            backoffs = saved["backoffs"]
 
         def trained(precision: Precision, saved: dict[str, Any] | None) -> Outcome:
             network = _fresh_network(loaded, prepared, seed)
@@ -220,7 +222,8 @@ def _probe(
     """What the frozen encoder's states give; they are computed by the first seed and shared by the
     others.
     """
-    spec, ranked = prepared.spec.probe, prepared.kind.ranked
+    spec = prepared.spec.probe
+    ranked = prepared.kind.ranked
     if spec is not None and spec.kind == "similarity" and not ranked:
         tokenizer = load_tokenizer(loaded.checkpoint)
         return compare_texts(loaded.encoder, tokenizer, prepared, precision, progress, keep)

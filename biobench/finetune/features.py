@@ -64,8 +64,11 @@ class Features:
         precision: Precision,
         splits: Mapping[str, Split],
     ) -> None:
-        self.encoder, self.prepared, self.splits = encoder, prepared, splits
-        self.probe, self.words = prepared.probe, prepared.kind.words
+        self.encoder = encoder
+        self.prepared = prepared
+        self.splits = splits
+        self.probe = prepared.probe
+        self.words = prepared.kind.words
         self.wanted = precision
         self.precision, self.backoffs = settled_precision(encoder, precision)
         self.budget = micro_batch_tokens(encoder.device)

@@ -290,7 +290,9 @@ class Run:
     def _validate(self) -> None:
         """Score validation, note the steps since the last one, keep the best weights."""
         began = time.perf_counter()
-        prepared, split, state = self.prepared, self.prepared.validation, self.state
+        prepared = self.prepared
+        split = self.prepared.validation
+        state = self.state
         self.progress(state.step, self.total, "validation")
         if self.rows is not None:
             self.rows.write_back()
@@ -311,8 +313,10 @@ class Run:
         state.waited += 1
         score = scores[prepared.spec.selection]
         if score > state.best_score:
-            state.best_score, state.best_step = score, state.step
-            state.threshold, state.waited = threshold, 0
+            state.best_score = score
+            state.best_step = state.step
+            state.threshold = threshold
+            state.waited = 0
             state.best_weights = None
             if state.step < self.total:  # the last weights are the network's own
                 state.best_weights = copied_weights(self.network)
@@ -320,7 +324,9 @@ class Run:
 
     def finish(self, *, stopped: bool) -> Outcome:
         """Predict the test split with the best weights. stopped: what `fit` gave."""
-        state, prepared, encoder = self.state, self.prepared, self.network.encoder
+        state = self.state
+        prepared = self.prepared
+        encoder = self.network.encoder
         kernels = dict(encoder.paths)
         if encoder.plain is not None:
             kernels[PLAIN] = encoder.plain

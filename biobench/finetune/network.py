@@ -119,9 +119,11 @@ def activation_bytes(config: Any, tokens: int, precision: Precision) -> int:
     width = int(getattr(config, "hidden_size", 768))
     inner = int(getattr(config, "intermediate_size", 4 * width))
     layers = int(getattr(config, "num_hidden_layers", 12))
-    by_width, by_inner = 41, 16
+    by_width = 41
+    by_inner = 16
     if precision == "bf16":
-        by_width, by_inner = 29, 8
+        by_width = 29
+        by_inner = 8
     embedded = 16 * width
     of_layer = by_width * width + by_inner * inner
     return tokens * (layers * of_layer + embedded)
@@ -165,7 +167,8 @@ def threshold_of(prepared: Prepared, answers: Answers) -> float:
 
     tuned: that of the grid with the best selection score on validation (ties: nearest 0.5).
     """
-    declared, split = prepared.spec.head.threshold, prepared.validation
+    declared = prepared.spec.head.threshold
+    split = prepared.validation
     if declared != "tuned":
         return float(declared)
 

@@ -97,16 +97,19 @@ def _windows(prepared: Prepared, tokenizer: PreTrainedTokenizerBase) -> Windows:
     """What the protocol keeps from the head in test: documents cut, gold lost, and the scores of
     the best answer.
     """
-    test, window = prepared.test, prepared.windows.max_length
+    test = prepared.test
+    window = prepared.windows.max_length
     lost, best = prepared.kind.ceiling(prepared, test, tokenizer, window)
     ceiling: dict[str, float] = {}
     if best is not None:
         ceiling = prepared.score(test.documents, best).values
     long = sum(test.encoded[windows[0]].truncated for windows in test.windows)
-    truncated, strided = long, 0
+    truncated = long
+    strided = 0
     shown: dict[str, int] = {}
     if prepared.spec.protocol.long_documents == "stride":
-        truncated, strided = 0, long
+        truncated = 0
+        strided = long
     elif prepared.kind.tagged:
         shown = _shown_words(prepared)
     return Windows(

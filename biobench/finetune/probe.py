@@ -54,7 +54,8 @@ class ProbeNetwork(Network):
         nn.Module.__init__(self)
         # named for its device; its weights are neither trained nor kept
         self.__dict__["encoder"] = encoder
-        self.head, self.cached = head, cached
+        self.head = head
+        self.cached = cached
         self.units: dict[int, tuple[str, int, int]] = {}
         for name, split in features.splits.items():
             for window, (begin, end) in zip(
@@ -73,7 +74,8 @@ class ProbeNetwork(Network):
         numbers = np.concatenate(list(map(np.arange, begins, ends)))
         rows = torch.from_numpy(numbers).to(self.device)
         all_states, all_real = self.cached[splits[0]]
-        states, real = all_states[rows], all_real[rows]
+        states = all_states[rows]
+        real = all_real[rows]
         if self.training:
             return self.head(states, real)  # type: ignore[no-any-return]
         chunks = zip(torch.split(states, _CHUNK), torch.split(real, _CHUNK), strict=True)
@@ -107,12 +109,14 @@ def train_probe(
     TrainingError where no learning rate gives a finite loss.
     """
     began = time.perf_counter()
-    probe, training = prepared.probe, prepared.spec.training
+    probe = prepared.probe
+    training = prepared.spec.training
     cached: Cached = {}
     for split, states in features.states.items():
         cached[split] = (states.to(encoder.device), features.real[split].to(encoder.device))
     best: Run | None = None
-    backoffs, trials = list(features.backoffs), len(probe.learning_rates)
+    backoffs = list(features.backoffs)
+    trials = len(probe.learning_rates)
     for number, learning_rate in enumerate(probe.learning_rates):
         torch.manual_seed(chosen_seed(training.head_seed, seed))
         head = ProbeHead(encoder.width, len(prepared.outputs), probe).to(encoder.device)
@@ -149,7 +153,8 @@ def train_probe(
     # alone.
     outcome.train_seconds = features.seconds + train_seconds
     outcome.evaluation_seconds = time.perf_counter() - testing
-    outcome.train_tokens, outcome.network = features.tokens, None
+    outcome.train_tokens = features.tokens
+    outcome.network = None
     return outcome
 
 

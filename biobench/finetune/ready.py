@@ -50,7 +50,8 @@ class LibraryNetwork(Network):
     def __init__(self, model: Any, *, words: bool) -> None:
         """words: whether words are classified, not texts."""
         nn.Module.__init__(self)
-        self.model, self.words = model, words
+        self.model = model
+        self.words = words
         self.encoder = model.base_model
 
     @property

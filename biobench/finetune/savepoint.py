@@ -53,8 +53,11 @@ class Savepoint:
         command: float = 0.0,
         anew: bool = False,
     ) -> None:
-        self.path, self.device, self.every = path, device, every
-        self.command, self.anew = command, anew
+        self.path = path
+        self.device = device
+        self.every = every
+        self.command = command
+        self.anew = anew
         self.seconds = 0.0
         """What writing has cost in this process."""
         self.problem: str | None = None

@@ -173,7 +173,8 @@ class Kind(Traits):
 
     def _check_labels(self, spec: TaskSpec) -> None:
         """Labels are listed where the kind needs a list, and enough of them."""
-        labels, negative = spec.labels, spec.metric.negative_label
+        labels = spec.labels
+        negative = spec.metric.negative_label
         if not isinstance(labels, list):
             if not self.label_rules:
                 raise fail(f"labels by rule do not fit type '{spec.type}'", "list the labels")
@@ -340,7 +341,9 @@ class Kind(Traits):
 class SpanKind(Kind):
     """A kind whose truth is spans."""
 
-    spans, words, single = True, True, False
+    spans = True
+    words = True
+    single = False
     metrics = (
         Metric("partial_micro_f1", "partial micro F1", average="micro", match="partial"),
         Metric("partial_macro_f1", "partial macro F1", average="macro", match="partial"),
@@ -353,7 +356,8 @@ class SpanKind(Kind):
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
         """Mentions that the windows hide or the head cannot express are lost."""
-        best, missed = [], 0
+        best = []
+        missed = 0
         for truth, document, places in zip(test.documents, test.units, test.windows, strict=True):
             windows = [test.encoded[place] for place in places]
             oracle = self.oracle(task, document, windows)

@@ -110,7 +110,8 @@ class TextLabels(LabelKind):
         cut = any(test.encoded[windows[0]].truncated for windows in test.windows)
         if not cut or task.spec.protocol.long_documents == "stride":
             return 0, None
-        lost, best = 0, []
+        lost = 0
+        best = []
         visible = shown_labels(test.documents, tokenizer, window)
         for document, labels in zip(test.documents, visible, strict=True):
             if labels is None:
@@ -156,7 +157,9 @@ class SingleLabel(TextLabels):
 class MultiLabel(TextLabels):
     """Any number of labels a document. A target is the (own labels,) places."""
 
-    name, single, thresholds = "multi_label", False, True
+    name = "multi_label"
+    single = False
+    thresholds = True
     metrics = (Metric("example_f1", "example-based F1"),)
     fields = (
         "protocol.long_documents",
@@ -226,7 +229,9 @@ class TextPair(SingleLabel):
     may be empty.
     """
 
-    name, label_rules, pairs = "text_pair", False, True
+    name = "text_pair"
+    label_rules = False
+    pairs = True
     fields = ("protocol.long_documents", "protocol.pairs")
 
     def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
@@ -246,4 +251,5 @@ class Relation(SingleLabel):
     count.
     """
 
-    name, label_rules = "relation", False
+    name = "relation"
+    label_rules = False

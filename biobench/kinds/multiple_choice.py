@@ -36,19 +36,25 @@ class MultipleChoice(LabelKind):
     (options,) right ones, each decided on its own. A question without a prediction scores 0.
     """
 
-    name, label_rules, counted, single, pairs = "multiple_choice", False, False, False, True
+    name = "multiple_choice"
+    label_rules = False
+    counted = False
+    single = False
+    pairs = True
     metrics = (
         Metric("exact_match", "exact match", average="micro", share=True),
         Metric("hamming", "Hamming score", average="micro", share=True),
     )
-    options, fields = True, ("protocol.long_documents", "protocol.pairs", "head.choice")
+    options = True
+    fields = ("protocol.long_documents", "protocol.pairs", "head.choice")
 
     def problem(self, spec: TaskSpec, document: Document) -> Problem | None:
         """No question, no right option, other options than labels, or a right one that is not
         there.
         """
         assert isinstance(spec.labels, list), "labels by rule do not fit this kind"
-        labels, options = len(spec.labels), len(document.pieces)
+        labels = len(spec.labels)
+        options = len(document.pieces)
         if labels > MOST_OPTIONS:
             message = f"{labels} options a question are more than {MOST_OPTIONS}"
             return message, "make it a task of pairs", None
@@ -111,11 +117,13 @@ class MultipleChoice(LabelKind):
 
     def share(self, metric: str, document: Document, prediction: Prediction | None) -> Share | None:
         """One or none of one for exact_match; for hamming |both| / |either| in whole parts."""
-        right, predicted = set(document.labels), labels_of(prediction)
+        right = set(document.labels)
+        predicted = labels_of(prediction)
         if metric == "exact_match":
             return int(right == predicted), 1
         if metric == "hamming":
-            both, either = len(right & predicted), len(right | predicted)
+            both = len(right & predicted)
+            either = len(right | predicted)
             return _PARTS * both // either, _PARTS
         return None
 

@@ -33,7 +33,8 @@ _CHUNK = 32
 class Needle(SingleLabel):
     """Is the queried fact in the document? One label a document, present or absent."""
 
-    name, label_rules = "needle", False
+    name = "needle"
+    label_rules = False
     metrics = (ACCURACY,)
 
     def cut(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer, window: int) -> Cut:

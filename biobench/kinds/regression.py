@@ -44,7 +44,11 @@ class Regression(LabelKind):
     end of the scale that is farther from its gold had been predicted.
     """
 
-    name, label_rules, counted, numeric, pairs = "regression", False, False, True, True
+    name = "regression"
+    label_rules = False
+    counted = False
+    numeric = True
+    pairs = True
     metrics = (
         Metric("pearson", "Pearson correlation", lowest=-1.0, measure=_pearson),
         Metric("spearman", "Spearman correlation", lowest=-1.0, measure=_spearman),

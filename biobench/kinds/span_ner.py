@@ -44,7 +44,9 @@ class SpanNer(SpanKind):
     `PlacedSpans`.
     """
 
-    name, head, probes = "span_ner", "span", False
+    name = "span_ner"
+    head = "span"
+    probes = False
 
     def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
         """Words, or sub-tokens where the head pools nothing."""

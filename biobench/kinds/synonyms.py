@@ -47,7 +47,11 @@ class Synonyms(LabelKind):
     the likeliest first; a query without a prediction scores 0.
     """
 
-    name, single, counted, trains, ranked = "synonyms", False, False, False, True
+    name = "synonyms"
+    single = False
+    counted = False
+    trains = False
+    ranked = True
     metrics = (
         Metric("accuracy_at_1", "accuracy of the first answer", average="micro", share=True),
         Metric(

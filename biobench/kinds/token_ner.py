@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 class TokenNer(SpanKind):
     """A target is the (visible words,) tag ids; a head's output is a tag."""
 
-    name, head, tagged = "token_ner", "token", True
+    name = "token_ner"
+    head = "token"
+    tagged = True
 
     def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
         """Tags."""

@@ -59,7 +59,10 @@ class Layout:
         *,
         compiled: bool = False,
     ) -> None:
-        self.lengths, self.device, self.kernels, self.compiled = lengths, device, kernels, compiled
+        self.lengths = lengths
+        self.device = device
+        self.kernels = kernels
+        self.compiled = compiled
         self.paths: dict[str, str] = {}
         self.drops = False
         """Whether a plain layer asked for dropout on attention."""
@@ -169,7 +172,8 @@ def _packed_attention(
 
     sliding_window counts the token itself: |i - j| < sliding_window is visible.
     """
-    layout, heads = _current[-1], query.shape[1]
+    layout = _current[-1]
+    heads = query.shape[1]
     if not layout.compiled:
         layout.drops |= dropout > 0.0
     if query.device.type in KERNEL_DEVICES:
@@ -199,7 +203,8 @@ def _accelerated(
     """
     if query.dtype != value.dtype:
         # Rotary positions leave fp32 behind under autocast, which no kernel takes.
-        query, key = query.to(value.dtype), key.to(value.dtype)
+        query = query.to(value.dtype)
+        key = key.to(value.dtype)
     kernel = choose_kernel(layout.kernels, query, dropout)
     if not isinstance(kernel, Kernel):
         layout.note(GATHERED, kernel)
@@ -241,7 +246,9 @@ def _gathered(
         batch: Tensor = places.view(count, longest, heads, width)
         return batch.transpose(1, 2)
 
-    q, k, v = padded(query), padded(key), padded(value)
+    q = padded(query)
+    k = padded(key)
+    v = padded(value)
     if window is not None and not layout.compiled and in_blocks(longest, window):
         out = local_attention(q, k, v, window, layout.real, scaling, dropout)
     else:

@@ -178,7 +178,8 @@ def _path_score(scores: ChainScores, emissions: Tensor, mask: Tensor, tags: Tens
     """(sequences, groups): the score of the path through these tags."""
     groups = torch.arange(tags.shape[2], device=tags.device)
     real = mask[:, :, None]
-    first_tags, last_tags = tags[:, 0], _at_last_word(tags, mask)
+    first_tags = tags[:, 0]
+    last_tags = _at_last_word(tags, mask)
     emitted = emissions.gather(3, tags[..., None])[..., 0]
     moved = scores.moves[groups, tags[:, :-1], tags[:, 1:]]
     of_words = (emitted * real).sum(1)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 _LEVELS = 1 << 16
-_SIGN, _ONE = -(1 << 15), 0x3F80
+_SIGN = -(1 << 15)
+_ONE = 0x3F80
 """Bits of bf16: the sign alone, and 1.0."""
 
 

@@ -294,7 +294,8 @@ class Encoder(nn.Module):
         read: Tensor | None = None,
     ) -> Tensor:
         lengths = [len(sequence) for sequence in sequences]
-        tokens, longest = sum(lengths), max(lengths)
+        tokens = sum(lengths)
+        longest = max(lengths)
         if self._compiled(tokens, longest):
             return self._by_compiled_layers(sequences, types)[:tokens]
         layout = Layout(lengths, self.device, self.kernels)

@@ -223,7 +223,9 @@ class _Attention(torch.autograd.Function):
             groups.block(out, group).copy_(attended)
             signed.append(chances)
         ctx.save_for_backward(*padded, *signed)
-        ctx.groups, ctx.scaling, ctx.scale = groups, scaling, scale
+        ctx.groups = groups
+        ctx.scaling = scaling
+        ctx.scale = scale
         return out.index_select(0, groups.gather)
 
     @staticmethod
@@ -231,7 +233,8 @@ class _Attention(torch.autograd.Function):
         groups: Groups = ctx.groups
         # Read once: where layers are computed anew it can be unpacked only once.
         saved = ctx.saved_tensors
-        padded, signed = saved[:3], saved[3:]
+        padded = saved[:3]
+        signed = saved[3:]
         gradients = groups.blocks(gradient)
         changes = [torch.empty_like(x) for x in padded]
         for group, chances in zip(groups.groups, signed, strict=True):
@@ -364,7 +367,8 @@ def local_attention(
     window counts the token itself: |i - j| < window is visible. real: (count, length) bool, None
     where no document is padded; a padded query sees at least itself.
     """
-    length, reach = query.shape[2], window - 1
+    length = query.shape[2]
+    reach = window - 1
     size = _block(window)
     positions = torch.arange(length, device=query.device)
     blocks = []

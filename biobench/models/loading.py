@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from biobench.core.tokenizer import ReadTokenizer
 
 CARD = "README.md"
-_DASHES, _CARD_BYTES, _LICENCE_LINE = "---", 64 * 2**10, 200
+_DASHES = "---"
+_CARD_BYTES = 64 * 2**10
+_LICENCE_LINE = 200
 """Around the front matter of a card; how many bytes of the card are read, and how many characters
 the line with the licence has at most.
 """
@@ -80,7 +82,8 @@ class Checkpoint:
             read = _read_tokenizer(self.folder, self.hash, self.trust_remote_code)
         except ModelError:
             return None
-        notes, changes = read.notes, read.changes
+        notes = read.notes
+        changes = read.changes
         if self._code_has("persistent=False"):
             changes += ("buffers",)
         if self.saved_attention is not None:

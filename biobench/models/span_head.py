@@ -110,7 +110,9 @@ class SpanHead(nn.Module):
         self, width: int, types: int, dropout: float, pooling: str, options: SpanOptions
     ) -> None:
         super().__init__()
-        self.options, self.pooling, self.types = options, pooling, types
+        self.options = options
+        self.pooling = pooling
+        self.types = types
         self.dropout = nn.Dropout(dropout)
         self.project: nn.Module = nn.Identity()
         if options.variant != "biaffine":

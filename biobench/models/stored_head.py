@@ -17,7 +17,8 @@ from biobench.errors import ModelError, UsageError
 from biobench.models.loading import Checkpoint
 from biobench.schema.training import Head
 
-HEAD_FILE, HEAD_ABOUT = "head.safetensors", "biobench_head.json"
+HEAD_FILE = "head.safetensors"
+HEAD_ABOUT = "biobench_head.json"
 """What is written with an encoder whose head the model library has no place for."""
 _CLASSIFIERS: dict[str, Literal["token", "sequence"]] = {
     "ForTokenClassification": "token",
@@ -64,7 +65,8 @@ class StoredHead:
         names = names or {}
         matched: dict[str, str] = {}
         for label in self.labels:
-            prefix, entity = "", label
+            prefix = ""
+            entity = label
             if self.kind == "token":
                 prefix, entity = _parted(label)
             by_name = _find([label, prefix + entity], outputs)

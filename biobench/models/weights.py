@@ -205,7 +205,9 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
     built without memory (device `meta`), after the number of layers, which could take minutes even
     so.
     """
-    config, shapes, file = checkpoint.config, checkpoint.shapes, checkpoint.folder / "config.json"
+    config = checkpoint.config
+    shapes = checkpoint.shapes
+    file = checkpoint.folder / "config.json"
     layers = getattr(config, "num_hidden_layers", None)
     shares_layers = config.model_type == "albert"
     if isinstance(layers, int) and layers > len(shapes) and not shares_layers:
@@ -227,7 +229,8 @@ def _check_memory(folder: Path, model: torch.nn.Module) -> None:
     needed = sum(4 * parameter.numel() for parameter in model.parameters())
     free = free_memory_bytes(torch.device("cpu"))
     if free is not None and needed > free:
-        in_fp32, left = needed / 2**30, free / 2**30
+        in_fp32 = needed / 2**30
+        left = free / 2**30
         raise ModelError(
             f"the encoder needs {in_fp32:.1f} GiB in fp32, {left:.1f} GiB are free",
             hint=_MORE_MEMORY,

@@ -43,7 +43,8 @@ def judge(
     refusals: list[Refusal] = []
     remarks: dict[Remark, None] = {}
     for group in groups:
-        verdict, task = verdict_on(group, baselines), group.task
+        verdict = verdict_on(group, baselines)
+        task = group.task
         if verdict is not None and not verdict.passed:
             refusals.append(Refusal(group, verdict.reasons))
             continue
@@ -92,7 +93,8 @@ def baseline_rows(
     """
     rows = []
     for record in shown(records, groups, infos):
-        info, metric = infos[record.task], metrics[record.task]
+        info = infos[record.task]
+        metric = metrics[record.task]
         for policy in record.policies:
             if metric in policy.scores and policy.name != ORDER:
                 source = POLICY_SOURCES[policy.kind]

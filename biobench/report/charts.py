@@ -151,7 +151,8 @@ def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
 
 def _cost_scale(costs: pd.Series[float]) -> tuple[Any, float]:
     """The scale, and the cost in the middle of the axis."""
-    low, high = costs.min(), costs.max()
+    low = costs.min()
+    high = costs.max()
     # a domain of one's own: padding in pixels turned the axis round on narrow screens
     if low <= 0:
         return alt.Scale(domain=[low - 1, high * 1.1 + 1]), (low + high) / 2
@@ -233,7 +234,9 @@ def task_scores(
 
     models: the name beside the chart and the row of each, the best first.
     """
-    points, dots, baselines = [], [], []
+    points = []
+    dots = []
+    baselines = []
     for name, row in models:
         result = "published" if row.source == "published" else "run here"
         points.append(mean_point("model", name, row, result))

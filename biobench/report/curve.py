@@ -104,7 +104,8 @@ def curves_of(results: Results, task: str, average: AverageName = "paper") -> li
 
 def _recipe(group: RunGroup) -> tuple[float, str]:
     """The share of the training documents, and all else that the records say of the protocol."""
-    protocol, share = dict(group.records[0].protocol), 1.0
+    protocol = dict(group.records[0].protocol)
+    share = 1.0
     # A record is a stranger's: its protocol may hold anything.
     if isinstance(protocol.get("training"), dict):
         training = dict(protocol["training"])

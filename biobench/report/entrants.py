@@ -68,7 +68,8 @@ def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     entrants: dict[str, Entrant] = {}
     for name in names:
         entrant = _find(name, results)
-        label, times = entrant.label, 1
+        label = entrant.label
+        times = 1
         while label in entrants:
             times += 1
             label = f"{entrant.label} #{times}"
@@ -175,7 +176,8 @@ def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
     Raises UsageError where it means several models.
     """
     for alias in _aliases(name):
-        exactly, without_revision = [], []
+        exactly = []
+        without_revision = []
         for group in groups:
             if alias in names_of(group):
                 exactly.append(group)

@@ -129,7 +129,9 @@ class Evidence:
         for record in group.records:
             gold, predictions = group.store.load_predictions(record, self._full(record))
             number_by_id = {p.document: number_of(p) for p in predictions}
-            truth, groups, numbers = [], [], []
+            truth = []
+            groups = []
+            numbers = []
             for document in sorted(gold, key=lambda document: document.id):
                 if document.id not in number_by_id:
                     raise ScoreError("a document has no prediction", hint="repeat the run")

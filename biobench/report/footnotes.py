@@ -91,7 +91,8 @@ def _author(group: RunGroup) -> str:
 
 def _window_notes(group: RunGroup) -> Iterator[str]:
     """What of the test documents the model does not read, or cannot answer."""
-    run, name = group.briefs[0], _name(group)
+    run = group.briefs[0]
+    name = _name(group)
     if group.lengths:
         lengths = ", ".join(map(str, group.lengths))
         yield f"{name}: over the lengths {lengths}, window {run.max_length}"
@@ -174,7 +175,9 @@ def remark(group: RunGroup) -> list[str]:
     found = contamination(group)
     if found is None:
         return []
-    name, corpus, test = _name(group), f"its training text '{found.corpus}'", found.test
+    name = _name(group)
+    corpus = f"its training text '{found.corpus}'"
+    test = found.test
     base = ""
     if found.base and found.base != "fresh weights":
         base = f"; the text of its base {found.base} is not known"

@@ -109,7 +109,8 @@ def cells(results: Results, average: AverageName) -> Cells:
     was read.
     """
     if average not in results.cells:
-        infos, groups = results.infos, results.groups
+        infos = results.infos
+        groups = results.groups
         with paused_collector():
             rows, remarks = run_rows(groups, infos, average, no_skill(results.baselines))
             metrics = {task: metric_of(info, average) for task, info in infos.items()}
@@ -170,12 +171,14 @@ def build(
     """
     loaded = results if isinstance(results, Results) else load(results)
     if slice is not None:
-        loaded, incomplete = sliced(loaded, slice), True
+        loaded = sliced(loaded, slice)
+        incomplete = True
     infos = loaded.infos
     everything = cells(loaded, average)
     filters = RowFilter(tasks, suites, sources, models)
 
-    rows, rows_in_averages = [], []
+    rows = []
+    rows_in_averages = []
     for row in everything.rows:
         if filters.allows(infos[row.task], row.source, row.model):
             rows.append(row)
@@ -265,7 +268,9 @@ def _run_row(
     bars: Bars,
 ) -> Row:
     """The row of one group. guessing: the model is not above it; bars: what guessing scores."""
-    info, metric, scores = scored.info, scored.metric, scored.scores
+    info = scored.info
+    metric = scored.metric
+    scores = scored.scores
     guess = None
     if guessing:
         guess = bars.get((info.id, metric))

@@ -18,7 +18,8 @@ Bars = Mapping[tuple[str, str], float]
 """(task, metric) -> score of the best policy that does not look at the text."""
 ALPHA = 0.05
 """How often a model that guesses may pass as above guessing."""
-REACH, FEW_DOCUMENTS = 0.25, 50
+REACH = 0.25
+FEW_DOCUMENTS = 50
 """Documents are read where they can decide: on a gap of less than 25 points, or a small test set.
 At 50 documents the standard error of an accuracy is 7 points at most.
 """
@@ -67,7 +68,8 @@ def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> 
 
 
 def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:
-    corpus, group = task.info.corpus, task.group
+    corpus = task.info.corpus
+    group = task.group
     seeds = seed_noise(task.scores, group, task.printed)
     if group is None:
         return TaskNoise(corpus, seeds=seeds, documents=None)

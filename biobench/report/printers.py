@@ -335,7 +335,8 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
     longest_name = max(len(plain(row[0])) for row in sheet.rows)
     name_width = min(longest_name, max(28, width // 3))
-    headings, widths = [], []
+    headings = []
+    widths = []
     for heading, *cells in zip(sheet.columns, *sheet.rows, strict=True):
         headings.append("_\n".join(plain(heading).split("_")))
         widths.append(2 + max(map(len, [*headings[-1].splitlines(), *cells])))

@@ -66,7 +66,8 @@ def sliced_groups(
         briefs = []
         for brief in group.briefs:
             if name in brief.slices:
-                scores, gold = brief.slices[name]["scores"], brief.slices[name]["gold"]
+                scores = brief.slices[name]["scores"]
+                gold = brief.slices[name]["gold"]
                 briefs.append(brief._replace(scores=scores, answers=float(gold)))
         if len(briefs) == len(group.briefs):
             sliced_runs.append(replace(group, slice=name, briefs=tuple(briefs)))

@@ -53,7 +53,8 @@ def build_suite(
             notes.append(text)
     notes += _member_notes(suite)
     present = {row.task for row in rows}
-    columns, shown_members = [], []
+    columns = []
+    shown_members = []
     for task, info in seen.infos.items():
         if task in present:
             columns.append(replace(info, id=members[task].name))
@@ -97,7 +98,8 @@ def suite_results(
     members: dict[str, Member] = {}
     for member in suite.tasks:
         info = _info(results, suite, member, name)
-        infos[info.id], members[info.id] = info, member
+        infos[info.id] = info
+        members[info.id] = member
     languages = {info.language for info in infos.values()} - {""}
     if len(languages) == 1:
         language = languages.pop()

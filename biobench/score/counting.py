@@ -79,7 +79,8 @@ def counts(
         if kind.spans and match == "partial":
             _count_partial(document, prediction, column, counted, row)
             continue
-        true, predicted = kind.items(document), kind.items(prediction)
+        true = kind.items(document)
+        predicted = kind.items(prediction)
         if holds is not None:
             true = {item for item in true if holds(document, item)}
             predicted = {item for item in predicted if holds(document, item)}

@@ -50,7 +50,9 @@ class Expected:
         scale: tuple[float, float] | None = None,
     ) -> None:
         self.kind: Kind = get_kind(kind)
-        self.labels, self.redact, self.scale = tuple(labels), redact, scale
+        self.labels = tuple(labels)
+        self.redact = redact
+        self.scale = scale
         # A label of the task stands for itself, whatever type of the corpus is written alike.
         types = {**tagging.types, **{label: label for label in labels}}
         self.tagging = replace(tagging, types=types)
@@ -152,7 +154,8 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
                 raise DataFormatError(
                     error.what, hint=error.hint, file=path, line=number, value=error.value
                 ) from None
-            predictions[name], line_of[name] = prediction, number
+            predictions[name] = prediction
+            line_of[name] = number
         missing = [name for name in expected.documents if name not in predictions]
         if missing:
             raise DataFormatError(
@@ -221,7 +224,8 @@ def _complaint(detail: Any) -> FieldError:
         return FieldError("is not a JSON object in UTF-8", FORMAT)
     # a key inside, such as a label of `label_scores`, may be of the corpus
     steps = (step for step in detail["loc"] if isinstance(step, int) or step in _FIELDS)
-    field, content = ".".join(map(str, steps)), detail["input"]
+    field = ".".join(map(str, steps))
+    content = detail["input"]
     shown = "{}" if isinstance(content, str | list | dict) else repr(content)
     return FieldError(f"{field}: {detail['msg'].lower()}, got {shown}", FORMAT, str(content))
 
@@ -258,7 +262,8 @@ def _document(name: str, expected: Expected) -> Document:
 
 def _check(prediction: Prediction, expected: Expected) -> None:
     """Whether document, labels and offsets are those of the task. Raises FieldError."""
-    kind, labels = expected.kind, prediction.labels
+    kind = expected.kind
+    labels = prediction.labels
     length = len(_document(prediction.document, expected).text)
     if not kind.numeric:
         for label in (*(span.label for span in prediction.spans), *labels):

@@ -68,7 +68,8 @@ def _family(key: Key) -> object:
 def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
     rights = np.array([sum(values) for values in groups.values()])
     sizes = np.array([len(values) for values in groups.values()])
-    total, count = int(sizes.sum()), len(groups)
+    total = int(sizes.sum())
+    count = len(groups)
     mean = sum(rights.tolist()) / total
     # Variance of a ratio of sums over groups, as in cluster sampling.
     residual = math.fsum((rights - mean * sizes) ** 2)

@@ -80,7 +80,8 @@ def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) ->
             right += map(set(truths[p.document].spans).__contains__, p.spans)
     if not confidence:
         return {}
-    scores, truth = np.array(confidence), np.array(right, np.float64)
+    scores = np.array(confidence)
+    truth = np.array(right, np.float64)
     brier = float(((scores - truth) ** 2).mean())
     return _measures(scores, truth, brier, truth[:, None], scores[:, None])
 

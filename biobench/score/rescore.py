@@ -67,13 +67,16 @@ def rescore(
 
 def _rescored(store: Store, record: RunRecord, load_texts: TextLoader | None) -> Rescored:
     result = partial(Rescored, record.task.id, record.key)
-    texts, reason, hint = None, None, None
+    texts = None
+    reason = None
+    hint = None
     try:
         texts = None if load_texts is None else load_texts(record)
     except DataUnavailableError as error:
         if record.redacted:
             return result("unavailable", record, reason=str(error), hint=error.hint)
-        reason, hint = f"its slices stay as they are: {error}", error.hint
+        reason = f"its slices stay as they are: {error}"
+        hint = error.hint
     except DataFormatError as error:
         return result("failed", record, reason=str(error), hint=error.hint)
     try:
@@ -101,7 +104,8 @@ def _changed_scores(
     record: RunRecord, rescored: RunRecord
 ) -> dict[str, tuple[float | None, float | None]]:
     """Name of a score (``unseen micro_f1`` on a slice) to what it was and what it is now."""
-    old, new = _all_scores(record), _all_scores(rescored)
+    old = _all_scores(record)
+    new = _all_scores(rescored)
     changed = {}
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):

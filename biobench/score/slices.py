@@ -140,7 +140,8 @@ def _rare(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) 
 
 def _clean(trained_on: Sequence[Document], gold: Sequence[Document]) -> tuple[Document, ...]:
     """The test documents that do not stand, nearly word by word, in training."""
-    texts, trained = [d.reading for d in gold], [d.reading for d in trained_on]
+    texts = [d.reading for d in gold]
+    trained = [d.reading for d in trained_on]
     verbatim = set(map(normalised, trained))
     leaked = set(near(texts, trained))
     clean = []

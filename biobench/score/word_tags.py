@@ -52,7 +52,8 @@ def _shown_tags(
     None for other kinds of tasks, for answers that have spans alone, and for cut documents of a
     record that does not say where they were cut.
     """
-    windows, task = record.windows, record.task
+    windows = record.windows
+    task = record.task
     if not get_kind(task.type).tagged or len(windows.shown_words) != windows.truncated_documents:
         return None
     tags_of = {prediction.document: prediction.tags for prediction in predictions}

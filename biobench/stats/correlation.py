@@ -21,7 +21,8 @@ def pearson(gold: Numbers, predicted: Numbers) -> float:
     """
     if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return 0.0
-    a, b = gold - gold.mean(), predicted - predicted.mean()
+    a = gold - gold.mean()
+    b = predicted - predicted.mean()
     # Sums and not inner products, whose last bit depends on where in memory the arrays lie.
     norm = float(np.sqrt((a * a).sum() * (b * b).sum()))
     if norm == 0:

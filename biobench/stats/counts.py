@@ -102,7 +102,9 @@ def f1_from_sums(
         pooled: FloatArray = numerator / np.where(denominator > 0, denominator, 1.0)
         return pooled
     if average == "macro":
-        tp, doubled, gold = tp[..., evaluated], doubled[..., evaluated], gold[..., evaluated]
+        tp = tp[..., evaluated]
+        doubled = doubled[..., evaluated]
+        gold = gold[..., evaluated]
         missing = missing[..., evaluated] if missing is not None else None
     defined = doubled > 0
     per_label = 2.0 * np.divide(tp, np.where(defined, doubled, 1), dtype=np.float64)

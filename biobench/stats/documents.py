@@ -127,7 +127,8 @@ def document_interval(counts: Counts, average: Average) -> Interval | None:
     labels. None for one group. A score that no group changes (a perfect one) has an interval of no
     width.
     """
-    score, groups = float(f1_scores(counts, average).mean()), counts.n_groups
+    score = float(f1_scores(counts, average).mean())
+    groups = counts.n_groups
     if groups == 1:
         return None
     se = jackknife_se(leave_one_out(counts, average).mean(axis=1))

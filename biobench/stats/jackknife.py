@@ -21,7 +21,9 @@ from biobench.stats.types import FloatArray
 def leave_one_out(counts: Counts, average: Average) -> FloatArray:
     """The score of every seed with one group left out, (groups, seeds)."""
     tp, doubled, gold = _selected(counts, average)
-    full_tp, full_doubled, full_gold = tp.sum(axis=1), doubled.sum(axis=1), gold.sum(axis=0)
+    full_tp = tp.sum(axis=1)
+    full_doubled = doubled.sum(axis=1)
+    full_gold = gold.sum(axis=0)
     every = np.ones(tp.shape[2], dtype=np.bool_)
     full = f1_from_sums(full_tp, full_doubled, full_gold, average, every)
     missing = 2.0 * full_tp / np.where(full_doubled > 0, full_doubled, 1)
@@ -69,9 +71,12 @@ def _selected(
     """tp, doubled (seeds, groups, labels) and gold (groups, labels), only the columns the average
     needs.
     """
-    tp, doubled, gold = counts.tp.astype(np.int64), counts.doubled, counts.gold
+    tp = counts.tp.astype(np.int64)
+    doubled = counts.doubled
+    gold = counts.gold
     if average == "micro":
-        tp, doubled = tp.sum(axis=2, keepdims=True), doubled.sum(axis=2, keepdims=True)
+        tp = tp.sum(axis=2, keepdims=True)
+        doubled = doubled.sum(axis=2, keepdims=True)
         return tp, doubled, gold.sum(axis=1, keepdims=True)
     if average == "macro":
         labels = counts.evaluated

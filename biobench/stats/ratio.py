@@ -41,19 +41,22 @@ def paired_ratio(numerators: ArrayLike, denominators: ArrayLike, *, estimand: Es
     The set of ratios that a paired t does not refuse at 5%. It is bounded only where the
     denominator itself differs from zero at that level; otherwise there is no interval.
     """
-    x, y = as_values(numerators, "numerators"), as_values(denominators, "denominators")
+    x = as_values(numerators, "numerators")
+    y = as_values(denominators, "denominators")
     if x.size != y.size:
         raise StatsInputError(
             f"{x.size} and {y.size} values do not pair", hint="keep the shared seeds"
         )
-    top, bottom = float(x.mean()), float(y.mean())
+    top = float(x.mean())
+    bottom = float(y.mean())
     if is_zero(abs(bottom), float(abs(y).max())):
         return Ratio(x.size, None, None, NOTHING)
     value = top / bottom
     if x.size == 1:
         return Ratio(1, value, None, ONE)
     n = x.size
-    dx, dy = x - top, y - bottom
+    dx = x - top
+    dy = y - bottom
     scale = float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2 / (n * (n - 1))
     xx, xy, yy = (scale * float(v) for v in (dx @ dx, dx @ dy, dy @ dy))
     leading = bottom**2 - yy

@@ -59,9 +59,11 @@ def t_from_se(
     """
     if is_zero(se, 0.0):
         interval = Interval(estimate, estimate, LEVEL, "no variation", estimand)
-        p, note = 0.0, CONSTANT
+        p = 0.0
+        note = CONSTANT
         if is_zero(abs(estimate), 0.0):
-            p, note = 1.0, IDENTICAL
+            p = 1.0
+            note = IDENTICAL
         return MeanTest(n, estimate, sd, 0.0, None, interval, p, estimand, note)
     # what stats.t.ppf and stats.t.sf come to, without the checks of arguments that take a hundred
     # times as long
@@ -79,7 +81,8 @@ def mean_test(values: ArrayLike, *, estimand: Estimand) -> MeanTest:
     interval of no width.
     """
     x = as_values(values, "values of a mean")
-    mean, n = float(x.mean()), x.size
+    mean = float(x.mean())
+    n = x.size
     if n == 1:
         return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
     sd = float(x.std(ddof=1))
@@ -127,7 +130,8 @@ def seed_interval(scores: ArrayLike, *, resolution: float = 0.0, ratio: float = 
     ``resampled_se``); the interval is then of the mean score over corpora like this one.
     """
     x = as_values(scores, "scores over seeds")
-    n, mean = x.size, float(x.mean())
+    n = x.size
+    mean = float(x.mean())
     if n == 1:
         return SeedSummary(mean, None, None)
     sd = float(x.std(ddof=1))

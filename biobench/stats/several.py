@@ -36,7 +36,10 @@ def holm(p_values: Sequence[float | None], alpha: float = 0.05) -> tuple[HolmSte
             hint="pass p values, or None for no test",
         )
     steps: list[HolmStep | None] = [None] * len(p_values)
-    adjusted, passing, step_alpha, previous = 0.0, True, alpha, -1.0
+    adjusted = 0.0
+    passing = True
+    step_alpha = alpha
+    previous = -1.0
     for rank, (p, index) in enumerate(sorted(tested)):
         remaining = len(tested) - rank
         adjusted = max(adjusted, min(1.0, p * remaining))

@@ -82,7 +82,8 @@ class Claim:
     """
 
     def __init__(self, path: Path, beat: Heartbeat) -> None:
-        self.path, self.beat = path, beat
+        self.path = path
+        self.beat = beat
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._keep_beating, daemon=True)
         self._thread.start()

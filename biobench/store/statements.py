@@ -22,7 +22,8 @@ Mark = Literal["reproduced", "re-scored", "claimed"]
 """reproduced: a maintainer made runs of seeds that they drew, and they agree. re-scored: the
 predictions were scored again on the maintainer's data. claimed: neither; costs are always claims.
 """
-FOLDER, VERSION = "statements", 1
+FOLDER = "statements"
+VERSION = 1
 MANIFEST = "submission.json"
 """The submission's list of its files, with their hashes."""
 
@@ -124,7 +125,8 @@ def statement_on(submission: Path, results_dir: Path) -> Statement | None:
     """What the results folder states of this submission as it is; None where nothing. Raises
     StoreError.
     """
-    path, manifest = statement_path(submission, results_dir), submission / MANIFEST
+    path = statement_path(submission, results_dir)
+    manifest = submission / MANIFEST
     if not path.is_file() or not manifest.is_file():
         return None
     hint = "delete it and repeat `biobench reproduce --of SUBMISSION --draw`"

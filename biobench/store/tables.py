@@ -194,7 +194,8 @@ def redacted(
     by_id, by_group = aliases(gold)
     bare = []
     for document in gold:
-        alias, group = by_id[document.id], by_group[document.group]
+        alias = by_id[document.id]
+        group = by_group[document.group]
         bare.append(Document(id=alias, group=group, text="", split=document.split))
     renamed = [replace(p, document=by_id[p.document]) for p in predictions]
     bare.sort(key=attrgetter("id"))

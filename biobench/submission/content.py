@@ -48,7 +48,8 @@ def _disclosures(gold: Sequence[Document]) -> Iterator[str]:
 
 def _problems(record: RunRecord, prediction: Prediction) -> Iterator[str]:
     """What is wrong with one prediction of this kind of task; the first tells the most."""
-    traits, labels = traits_of(record.task.type), record.task.labels
+    traits = traits_of(record.task.type)
+    labels = record.task.labels
     if traits.numeric:
         yield from _number_problems(prediction, record.scale or (0.0, 0.0))
         return
@@ -84,7 +85,8 @@ def _fraction_problems(prediction: Prediction) -> Iterator[str]:
 
 
 def _span_problems(prediction: Prediction) -> Iterator[str]:
-    spans, scores = prediction.spans, prediction.span_scores
+    spans = prediction.spans
+    scores = prediction.span_scores
     are_ordered = all(0 <= span.start < span.end for span in spans)
     return found(
         {
@@ -104,7 +106,8 @@ def _ranking_problems(prediction: Prediction) -> Iterator[str]:
 
 
 def _label_problems(prediction: Prediction, labels: Sequence[str]) -> Iterator[str]:
-    used, scores = prediction.labels, prediction.label_scores
+    used = prediction.labels
+    scores = prediction.label_scores
     return found(
         {
             "another number of label scores than the task has labels": len(scores) != len(labels),

@@ -97,7 +97,8 @@ def check_copies(runs: Sequence[StoredRun], earlier: Sequence[StoredRun]) -> lis
 
 def _copied(run: StoredRun, original: StoredRun) -> Check | None:
     """What a run has of another on its data."""
-    brief, theirs = run.brief, original.brief
+    brief = run.brief
+    theirs = original.brief
     if (brief.task, brief.data) != (theirs.task, theirs.data):
         return None
     has_its_weights = brief.weights == theirs.weights

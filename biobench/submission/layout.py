@@ -19,7 +19,9 @@ from biobench.submission.pack import VERSION, Manifest, packed_file, packed_file
 
 MOST_FILES = 5_000
 """Files and folders in all."""
-JSON_BYTES, PREDICTIONS_BYTES, TOTAL_BYTES = 2**20, 64 * 2**20, 2**30
+JSON_BYTES = 2**20
+PREDICTIONS_BYTES = 64 * 2**20
+TOTAL_BYTES = 2**30
 """Of one record or the manifest, of one file of predictions, and of all files together."""
 
 

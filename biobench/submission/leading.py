@@ -57,7 +57,8 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
 
 def _rivals(records: Sequence[RunRecord], earlier: Iterable[Brief]) -> list[Brief]:
     """The earlier runs of other models on the same data."""
-    own_models, tested = set(), set()
+    own_models = set()
+    tested = set()
     for record in records:
         own_models.add((record.model.id, record.model.hash))
         tested.add((record.task.id, record.task.data_hash))

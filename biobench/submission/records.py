@@ -67,7 +67,8 @@ def check_record(record: RunRecord, model: str) -> Iterator[Problem]:
     """R and T codes. model: the name in the manifest."""
     for field in _impossible(record):
         yield Problem("R02", f"{field}: no run can have this value")
-    name, engine = record.model.id, record.engine_version
+    name = record.model.id
+    engine = record.engine_version
     if record.model.revision is not None:
         name = f"{name}@{record.model.revision}"
     engines = f"was made by engine {engine}, this is engine {ENGINE_VERSION}"
@@ -115,14 +116,18 @@ def _spec_problems(record: RunRecord) -> Iterator[Problem]:
 
 def _impossible(record: RunRecord) -> Iterator[str]:
     """Names of fields whose value no run has."""
-    training, model, slices, windows = record.training, record.model, record.slices, record.windows
+    training = record.training
+    model = record.model
+    slices = record.slices
+    windows = record.windows
     scores_of_slices_possible = all(_are_possible(part.scores) for part in slices.values())
     ceiling_possible = all(0 <= score <= 1 for score in windows.ceiling.values())
     too_many_truncated = windows.truncated_documents > record.task.test_documents
     last_step = max([training.best_step, *(point.step for point in training.curve)])
     has_threshold = training.threshold is not None
     has_odd_revision = model.revision is not None and not REVISION.fullmatch(model.revision)
-    least_seconds, seconds = _counted_seconds(record), record.cost.seconds
+    least_seconds = _counted_seconds(record)
+    seconds = record.cost.seconds
     return found(
         {
             "scores": not _are_possible(record.scores),
@@ -189,8 +194,10 @@ def _keys(record: RunRecord) -> set[str]:
 
 def _says_otherwise(record: RunRecord, spec: TaskSpec, source: Source) -> bool:
     """Whether the record's fields are not those of the spec."""
-    task, metric = record.task, spec.metric
-    rule, splits = spec.resampled(source), record.resampling
+    task = record.task
+    metric = spec.metric
+    rule = spec.resampled(source)
+    splits = record.resampling
     split = None if rule is None else (rule.fold_files, rule.seed)
     claimed_split = None if splits is None else (splits.folds, record.seed - splits.fold)
     claimed_and_declared = (

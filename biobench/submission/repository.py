@@ -104,7 +104,8 @@ def push(address: str, folder: Path) -> SentSubmission:
     stopped = _stopped(verification)
     if stopped is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
-    title, path = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
+    title = f"Submission: {plain(verification.model)}"
+    path = f"{SUBMITTED}/{name}"
     text = _request_text(verification)
     if address.startswith(HUB):
         return _open_request(address, folder, path, title=title, text=text)
@@ -200,7 +201,8 @@ def _take(
     if not _NAME.fullmatch(source.name):
         return "refused", "its name is no folder's name"
     exists = os.path.lexists(folder)
-    ours, theirs = _whole(folder), _whole(source)
+    ours = _whole(folder)
+    theirs = _whole(source)
     if exists and theirs is not None and not _continues(ours, theirs):
         return (
             "kept",

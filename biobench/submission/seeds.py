@@ -25,8 +25,10 @@ def check_seeds(records: Sequence[RunRecord]) -> Iterator[Check]:
 
 def _seed_problems(task: str, runs: Sequence[RunRecord]) -> Iterator[Problem]:
     """C codes, of runs of one task under the same conditions."""
-    present, needed = {run.seed for run in runs}, _needed_seeds(task, runs[0])
-    missing, others = sorted(needed - present), sorted(present - needed)
+    present = {run.seed for run in runs}
+    needed = _needed_seeds(task, runs[0])
+    missing = sorted(needed - present)
+    others = sorted(present - needed)
     if len(present) < len(runs):
         yield Problem("C03", "a seed is there twice")
     if missing:

@@ -55,7 +55,8 @@ def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None
     `statements/` say what a maintainer reproduced. `guard.verify` calls this in a process of its
     own, with limits.
     """
-    checks, manifest = check_layout(folder), None
+    checks = check_layout(folder)
+    manifest = None
     if not checks:
         manifest, checks = check_manifest(folder)
     if manifest is None:
@@ -198,7 +199,8 @@ def _unproved_leads(
 
 def _state_of(record: RunRecord, checks: Sequence[Check], rescored: bool) -> RunState:
     """How far a run is proved, by the findings on its task and on its files."""
-    task, key = record.task.id, record.key
+    task = record.task.id
+    key = record.key
     files = (f"runs/{task}", _file_of(record), _file_of(record, "parquet"))
     grades = {check.grade for check in checks if check.where in files}
     state: State = "verified" if rescored else "consistent"
@@ -252,7 +254,8 @@ def _problems(store: Store, record: RunRecord, data: TaskData | None) -> Iterato
 
 def _data_problems(record: RunRecord, data: TaskData) -> Iterator[Problem]:
     """What the record says of its data that is not so."""
-    task, folds = record.task, record.resampling
+    task = record.task
+    folds = record.resampling
     here = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
     claimed = (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold)
     other_fold = folds is not None and len(data.train) != folds.train_documents
@@ -307,7 +310,8 @@ def _gold_problems(
 def _truths(documents: Sequence[Document]) -> set[Any]:
     truths = set()
     for document in documents:
-        spans, labels = frozenset(document.spans), frozenset(document.labels)
+        spans = frozenset(document.spans)
+        labels = frozenset(document.labels)
         truths.add((document.id, document.group, spans, labels))
     return truths
 
@@ -320,7 +324,8 @@ def _score_problems(
     if not is_numeric(record.task.type) and set(record.task.gold_labels) != labels:
         yield Problem("D01", "the labels with gold are not those of its gold")
     recomputed = scored(record, gold, predictions)
-    scores, per_label = recomputed.scores, recomputed.per_label
+    scores = recomputed.scores
+    per_label = recomputed.per_label
     # A record of an earlier version lacks the scores that came later, and one of a machine without
     # seqeval its figures. What runs are ranked by may not be missing.
     expected = {record.task.primary, record.task.paper, *record.scores}
@@ -332,7 +337,8 @@ def _score_problems(
         named = ", ".join(names[:5])
         yield Problem("S01", f"the predictions do not give the claimed {named}")
     for label in record.per_label.keys() | per_label.keys():
-        claimed, computed = record.per_label.get(label, {}), per_label.get(label, {})
+        claimed = record.per_label.get(label, {})
+        computed = per_label.get(label, {})
         if differing(claimed, computed):
             yield Problem("S03", "the predictions do not give the numbers of its labels")
 

@@ -59,7 +59,8 @@ def measure(
             base=run.ledger.base.source,
         )
     checkpoint = None if model is None else find_checkpoint(model)
-    measured, changed = {}, 0
+    measured = {}
+    changed = 0
     for name, task in data.items():
         contamination = source.model_copy(
             update={

@@ -186,7 +186,8 @@ def pretrain_run(
     """Train one encoder, or continue it; None where it is finished. Raises BioBenchError."""
     from trainer.train.run_folder import differences, read_recipe, training_fields
 
-    folder, recipe = out / "runs" / run.name, run.recipe()
+    folder = out / "runs" / run.name
+    recipe = run.recipe()
     if (folder / "model" / "config.json").is_file():
         if changed := differences(training_fields(read_recipe(folder)), training_fields(recipe)):
             raise UsageError(
@@ -226,7 +227,8 @@ def scores_of(
     documents: dict[str, dict[str, LeftOut]] = defaultdict(dict)
     for group in groups:
         brief = group.briefs[0]
-        name, metric = names[brief.weights], brief.paper
+        name = names[brief.weights]
+        metric = brief.paper
         values = group.scores(metric)
         if values is None:
             continue

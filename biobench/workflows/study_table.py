@@ -124,7 +124,9 @@ class StudyOutcome:
     @classmethod
     def of(cls, study: Study, scores: RunScores, documents: RunDocuments) -> StudyOutcome:
         """The declared outcome on what is known of the runs."""
-        tasks, corpora, counts = [], [], []
+        tasks = []
+        corpora = []
+        counts = []
         for name in study.benchmark.tasks:
             task = load_task(name).spec
             tasks.append(task.id)

@@ -18,7 +18,8 @@ def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> An
     Below it their ratio where there is noise. Bars: 95% jackknife intervals over texts. estimator:
     ``debiased`` or ``biased``.
     """
-    divergences, ratios = [], []
+    divergences = []
+    ratios = []
     for line in analysis["lines"]:
         layer = line["where"]
         if line["estimator"] != estimator or not layer.isdigit():

@@ -216,7 +216,8 @@ def _side(side: str, span: Span | None, text: str) -> dict[str, Any]:
     if span is not None:
         label = span.label
     if span is not None and span.end:  # a mention, not a label of the document
-        start, end = span.start, span.end
+        start = span.start
+        end = span.end
         mention = text[start:end] or None
     return {
         f"{side}_label": label,

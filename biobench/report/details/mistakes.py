@@ -88,7 +88,8 @@ class JudgedDocument:
 
 def only_labels(judged: JudgedDocument) -> tuple[str, str] | None:
     """(gold, predicted) of a document that has one label of each and no mentions."""
-    gold, predicted = [], []
+    gold = []
+    predicted = []
     for mark in judged.marks:
         if mark.gold is not None:
             gold.append(mark.gold.label)
@@ -147,7 +148,8 @@ class Leaks:
 
 def leaks(judged: Sequence[JudgedDocument]) -> Leaks:
     """The leaks of all documents together."""
-    identifiers, leaked = Counter[str](), Counter[str]()
+    identifiers = Counter[str]()
+    leaked = Counter[str]()
     safe_documents = 0
     for document in judged:
         hidden = _hidden_characters(document)

@@ -162,7 +162,8 @@ def grid_of(group: RunGroup) -> NeedleGrid:
 def render_grid(grid: NeedleGrid) -> str:
     """The heat map (length x position), then the templates, with 95% intervals, in percent."""
     head = [grid.unit, *grid.positions, "all positions", "n"]
-    rows, read = [], []
+    rows = []
+    read = []
     for length in grid.lengths:
         rows.append(_row(grid, length))
         if grid.share(length):

@@ -21,7 +21,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from biobench.report.escape import plain
 from biobench.store import UnusableFile
 
-METRICS, LEDGER = "metrics.jsonl", "ledger.json"
+METRICS = "metrics.jsonl"
+LEDGER = "ledger.json"
 FOLDER = "pretraining"
 """Folder of a results folder that is read unless another one is named."""
 MOST_POINTS = 400

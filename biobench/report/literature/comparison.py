@@ -81,7 +81,8 @@ def _published_row(value: PublishedValue, info: TaskInfo) -> Row:
     low = high = None
     interval = value.seed_interval
     if interval is not None:
-        low, high = max(interval.low, 0.0), min(interval.high, 1.0)
+        low = max(interval.low, 0.0)
+        high = min(interval.high, 1.0)
     return Row(
         model=value.model,
         task=info.id,
