@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, starmap
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -317,13 +316,10 @@ def draw(submission: Path, waiting: Collection[str], again: Again) -> Statement:
     store, records = stored_runs(submission)
     groups = by_conditions(records)
     chosen = [runs for key, runs in groups.items() if key[0] in waiting]
-    if not chosen:
-        chosen.append(secrets.choice(list(groups.values())))
-    draws = [_drawn(store, runs, again) for runs in chosen]
-    mark: Mark = "claimed"
-    if all(map(attrgetter("agrees"), draws)):
-        mark = "reproduced"
-    return make_statement(submission, mark, tuple(draws))
+    chosen = chosen or [secrets.choice(list(groups.values()))]
+    draws = tuple(_drawn(store, runs, again) for runs in chosen)
+    mark: Mark = "reproduced" if all(drawn.agrees for drawn in draws) else "claimed"
+    return make_statement(submission, mark, draws)
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
@@ -338,16 +334,13 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     repeated, answers = again.run(example, seed)
     score = repeated.scores[task.primary]
     scores = np.array([run.scores[task.primary] for run in submitted])
-    # of a score that differs by one document
-    noise = 1 / task.test_documents**2
-    low, high = prediction_interval(scores.mean(), scores, noise)
+    low, high = prediction_interval(scores.mean(), scores, 1 / task.test_documents**2)
     _, answered = zip(*map(store.stored_predictions, submitted), strict=True)
     share_alike = partial(alike, example)
     pairs = list(starmap(share_alike, product(answered, repeat=2)))
     agreements = np.array(pairs).reshape(number, number)
     alike_low, alike_high = agreement_interval(agreements, task.test_documents)
-    shares = [share_alike(answers, stored) for stored in answered]
-    share = float(np.mean(shares))
+    share = float(np.mean([share_alike(answers, stored) for stored in answered]))
     # each split has test documents of its own, so that no answers can be compared
     answers_agree = example.resampling is not None or alike_low <= share <= alike_high
     # a claim that the board shows and filters by
@@ -399,8 +392,7 @@ def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]
     (least squares) comes that of a new one.
     """
     n = len(pairs)
-    with_others = pairs.sum(axis=1) - np.diag(pairs)
-    means = with_others / (n - 1)
+    means = (pairs.sum(axis=1) - np.diag(pairs)) / (n - 1)
     centre = float(means.mean())
     # Laplace's estimate: runs that agree on every document may still differ on the next one
     share = (centre * documents + 1) / (documents + 2)
