@@ -37,6 +37,7 @@ from biobench.stats.types import FloatArray
 
 Scores = dict[str, dict[str, dict[int, float]]]
 """Model -> task -> seed -> score (fraction)."""
+NONE_FROZEN: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def paired_report(
     *,
     reference: str,
     twin: str,
-    frozen: Mapping[str, str] | None = None,
+    frozen: Mapping[str, str] = NONE_FROZEN,
     roles: tuple[str, str, str] = ("reference", "twin", "frozen"),
 ) -> PairedReport:
     """Every model compared with `twin` and `reference`, which must be among them.
@@ -202,7 +203,7 @@ def paired_report(
         row = PairedScores(
             model=model,
             role=role_of.get(model, roles[2]),
-            frozen=(frozen or {}).get(model, ""),
+            frozen=frozen.get(model, ""),
             mean=float(values.mean()),
             tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
             to_twin=_difference(by_seed, model, twin),

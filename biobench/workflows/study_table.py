@@ -67,17 +67,18 @@ RunScores = Mapping[str, Mapping[str, float]]
 """Run -> task -> score, a fraction, the mean over fine-tuning seeds."""
 RunDocuments = Mapping[str, Mapping[str, LeftOut]]
 """Run -> task -> that mean without each group of test documents, where gold can be read."""
+UNKNOWN: RunDocuments = {}
 
 
 def table(
-    study: Study, runs: Sequence[StudyRun], scores: RunScores, documents: RunDocuments | None = None
+    study: Study, runs: Sequence[StudyRun], scores: RunScores, documents: RunDocuments = UNKNOWN
 ) -> list[ArmRow]:
     """One row an arm and budget, corrected for all of them (Holm).
 
     A run counts where all tasks of the study have a score. Without `documents`, the noise of test
     sets is unknown, and intervals are over pretraining seeds alone.
     """
-    outcome = StudyOutcome.of(study, scores, documents or {})
+    outcome = StudyOutcome.of(study, scores, documents)
     rows: list[ArmRow] = []
     answers: list[Answer | None] = []
     for budget, arm in product(study.budgets, study.arms):
