@@ -168,8 +168,9 @@ def pretrain(
         tasks=_excluded_tasks(guarded, removed),
         not_guarded=tuple(missing),
     )
+    content = listed.model_dump_json(indent=1) + "\n"
     for folder in (result.out, result.model):
-        write_atomic(folder / EXCLUSION_FILE, (listed.model_dump_json(indent=1) + "\n").encode())
+        write_atomic(folder / EXCLUSION_FILE, content.encode())
     for name, count in removed.items():
         if count:
             say(f"removed from the corpus because of {name}: {count:,} documents")

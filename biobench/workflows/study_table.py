@@ -181,7 +181,8 @@ class StudyOutcome:
             return None
         noises = []
         for corpus, task in zip(self.corpora, self.tasks, strict=True):
-            noises.append(TaskNoise(corpus, seeds=(), documents=self._left_out(task, pairs)))
+            documents = self._left_out(task, pairs)
+            noises.append(TaskNoise(corpus, seeds=(), documents=documents))
         over_documents = mean_variances(noises, self.weights)
         seeds = seed_part(by_seed, resolution=self.resolution)
         variances = replace(over_documents, seeds=(seeds,))
@@ -201,11 +202,8 @@ class StudyOutcome:
                 columns.append(left_out)
             full = [column.full.mean() for column in columns]
             without = [column.without.mean(axis=1) for column in columns]
-            side = LeftOut(
-                full=np.array(full),
-                without=np.stack(without, axis=1),
-                groups=columns[0].groups,
-            )
+            groups = columns[0].groups
+            side = LeftOut(np.array(full), np.stack(without, axis=1), groups)
             sides.append(side)
         return tuple(sides)
 
