@@ -131,7 +131,8 @@ def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
     """The texts of the validation and test documents of each task, each once a task."""
     texts = {}
     for name, data in tasks.items():
-        readings = [document.reading for document in (*data.validation, *data.test)]
+        documents = (*data.validation, *data.test)
+        readings = [document.reading for document in documents]
         texts[name] = list(dict.fromkeys(readings))
     return texts
 

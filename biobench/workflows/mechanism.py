@@ -268,8 +268,8 @@ def stability(
     spreads: list[RateSpread] = []
     baseline: FloatArray | None = None
     for model in models:
-        # (rates, tasks, seeds)
-        values = np.stack([_by_seed(at_rate[model, rate], tasks, seeds) for rate in rates])
+        of_rates = [_by_seed(at_rate[model, rate], tasks, seeds) for rate in rates]
+        values = np.stack(of_rates)  # (rates, tasks, seeds)
         per_seed = values.std(axis=0, ddof=1).mean(axis=0)
         means = values.mean(axis=(1, 2))
         to_first = None

@@ -144,7 +144,8 @@ class StudyOutcome:
         counts = np.array(self.test_documents, float)
         counted = counts > 0
         steps = self.weights[counted] / counts[counted]
-        return math.sqrt(2 * float(steps @ steps))
+        squares = float(steps @ steps)
+        return math.sqrt(2 * squares)
 
     def whole_runs(self, runs: Sequence[StudyRun], arm: str, budget: int) -> dict[int, str]:
         """Pretraining seed -> run, of those with a score on every task."""
