@@ -140,7 +140,7 @@ def _numbers(rows: Sequence[Reproduction]) -> str:
 def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool) -> None:
     from biobench.store.statements import save_statement
     from biobench.submission.guard import verify
-    from biobench.workflows.reproduce import draw
+    from biobench.workflows.draws import draw
 
     folder = submission.resolve().parent
     results = against

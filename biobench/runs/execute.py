@@ -41,6 +41,7 @@ from biobench.store import Store
 from biobench.store.claims import Claim, ReplacedError, read_heartbeat
 
 _POLL_SECONDS = 0.5
+NONE_MADE: Mapping[str, RunResult] = {}
 
 
 class RunContext:
@@ -79,7 +80,7 @@ def execute(
     context: RunContext,
     items: Sequence[Item],
     reporter: Reporter,
-    made: Mapping[str, RunResult] | None = None,
+    made: Mapping[str, RunResult] = NONE_MADE,
     *,
     aloud: bool = True,
 ) -> Iterator[RunResult]:
@@ -88,7 +89,6 @@ def execute(
     made: results by key of workers, which the reporter has heard of. aloud: say that runs of other
     processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
-    made = made or {}
     plan, waiting, position = context.plan, list(items), 0
     next_line = 0.0 if aloud else float("inf")
     while waiting:

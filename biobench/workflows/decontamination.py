@@ -131,7 +131,8 @@ def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
     """The texts of the validation and test documents of each task, each once a task."""
     texts = {}
     for name, data in tasks.items():
-        readings = [document.reading for document in (*data.validation, *data.test)]
+        documents = (*data.validation, *data.test)
+        readings = [document.reading for document in documents]
         texts[name] = list(dict.fromkeys(readings))
     return texts
 
@@ -168,8 +169,9 @@ def pretrain(
         tasks=_excluded_tasks(guarded, removed),
         not_guarded=tuple(missing),
     )
+    content = listed.model_dump_json(indent=1) + "\n"
     for folder in (result.out, result.model):
-        write_atomic(folder / EXCLUSION_FILE, (listed.model_dump_json(indent=1) + "\n").encode())
+        write_atomic(folder / EXCLUSION_FILE, content.encode())
     for name, count in removed.items():
         if count:
             say(f"removed from the corpus because of {name}: {count:,} documents")

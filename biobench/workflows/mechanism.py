@@ -37,6 +37,7 @@ from biobench.stats.types import FloatArray
 
 Scores = dict[str, dict[str, dict[int, float]]]
 """Model -> task -> seed -> score (fraction)."""
+NONE_FROZEN: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,10 @@ def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequenc
                     f"'{name}' has runs of several conditions on {task}: {names}",
                     hint="name one as the report prints it, MODEL [condition]",
                 )
-            records = groups[0].records
-            of_model[task] = {r.seed: r.scores[r.task.primary] for r in records}
+            of_task = {}
+            for record in groups[0].records:
+                of_task[record.seed] = record.scores[record.task.primary]
+            of_model[task] = of_task
     return scores
 
 
@@ -182,7 +185,7 @@ def paired_report(
     *,
     reference: str,
     twin: str,
-    frozen: Mapping[str, str] | None = None,
+    frozen: Mapping[str, str] = NONE_FROZEN,
     roles: tuple[str, str, str] = ("reference", "twin", "frozen"),
 ) -> PairedReport:
     """Every model compared with `twin` and `reference`, which must be among them.
@@ -199,12 +202,13 @@ def paired_report(
         if model not in role_of:
             above_twin = (values - by_seed[twin]).mean(axis=0)
             kept = paired_ratio(above_twin, gain, estimand=Estimand.THESE_TEST_SETS)
+        by_task = values.mean(axis=1).tolist()
         row = PairedScores(
             model=model,
             role=role_of.get(model, roles[2]),
-            frozen=(frozen or {}).get(model, ""),
+            frozen=frozen.get(model, ""),
             mean=float(values.mean()),
-            tasks=dict(zip(tasks, values.mean(axis=1).tolist(), strict=True)),
+            tasks=dict(zip(tasks, by_task, strict=True)),
             to_twin=_difference(by_seed, model, twin),
             to_reference=_difference(by_seed, model, reference),
             kept=kept,
@@ -240,9 +244,11 @@ def difference_over_seeds(scores: FloatArray, opponent: FloatArray) -> MeanTest 
     for of_task in (*scores, *opponent):
         variance, df = seed_part(of_task)
         scaled.append((variance / tasks**2, df))
+    variances = [variance for variance, _ in scaled]
+    difference = float(scores.mean() - opponent.mean())
     return t_from_se(
-        float(scores.mean() - opponent.mean()),
-        math.sqrt(math.fsum(variance for variance, _ in scaled)),
+        difference,
+        math.sqrt(math.fsum(variances)),
         pooled_df(scaled),
         n=seeds,
         estimand=Estimand.THESE_TEST_SETS,
@@ -262,8 +268,8 @@ def stability(
     spreads: list[RateSpread] = []
     baseline: FloatArray | None = None
     for model in models:
-        # (rates, tasks, seeds)
-        values = np.stack([_by_seed(at_rate[model, rate], tasks, seeds) for rate in rates])
+        of_rates = [_by_seed(at_rate[model, rate], tasks, seeds) for rate in rates]
+        values = np.stack(of_rates)  # (rates, tasks, seeds)
         per_seed = values.std(axis=0, ddof=1).mean(axis=0)
         means = values.mean(axis=(1, 2))
         to_first = None
@@ -271,14 +277,13 @@ def stability(
             baseline = per_seed
         else:
             to_first = difference_over_seeds(per_seed[None], baseline[None])
-        spreads.append(
-            RateSpread(
-                model=model,
-                by_rate=dict(zip(rates, means.tolist(), strict=True)),
-                best_rate=rates[int(means.argmax())],
-                range=float(means.max() - means.min()),
-                test=mean_test(per_seed, estimand=Estimand.THESE_TEST_SETS),
-                to_first=to_first,
-            )
+        spread = RateSpread(
+            model=model,
+            by_rate=dict(zip(rates, means.tolist(), strict=True)),
+            best_rate=rates[int(means.argmax())],
+            range=float(np.ptp(means)),
+            test=mean_test(per_seed, estimand=Estimand.THESE_TEST_SETS),
+            to_first=to_first,
         )
+        spreads.append(spread)
     return tasks, seeds, spreads

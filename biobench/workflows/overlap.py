@@ -48,7 +48,8 @@ def measure(
     data = named or benchmark_documents(data_dir, only=guardable())
     run = _read_again(corpus, data_dir)
     texts = _training_texts(corpus) if run is None else run.documents()
-    rows, digest = overlap(texts, {name: task.documents for name, task in data.items()})
+    documents = {name: task.documents for name, task in data.items()}
+    rows, digest = overlap(texts, documents)
     if run is None:
         source = Contamination(corpus=corpus.resolve().name, corpus_hash=digest)
     else:

@@ -189,7 +189,9 @@ def pretrain_run(
     folder = out / "runs" / run.name
     recipe = run.recipe()
     if (folder / "model" / "config.json").is_file():
-        if changed := differences(training_fields(read_recipe(folder)), training_fields(recipe)):
+        stored = read_recipe(folder)
+        changed = differences(training_fields(stored), training_fields(recipe))
+        if changed:
             raise UsageError(
                 f"the run in {folder} was made with other settings: {', '.join(changed[:4])}",
                 hint="take another folder with --out, or delete the run",
@@ -215,7 +217,8 @@ def scores_of(
     store = Store(out / "results")
     tasks = study.benchmark.all_ids
     briefs = []
-    for brief in store.briefs()[0]:
+    stored, _ = store.briefs()
+    for brief in stored:
         is_of_model = brief.weights in names
         if is_of_model and brief.task in tasks and _declared(study.benchmark, brief):
             briefs.append(brief)

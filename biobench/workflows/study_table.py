@@ -67,17 +67,18 @@ RunScores = Mapping[str, Mapping[str, float]]
 """Run -> task -> score, a fraction, the mean over fine-tuning seeds."""
 RunDocuments = Mapping[str, Mapping[str, LeftOut]]
 """Run -> task -> that mean without each group of test documents, where gold can be read."""
+UNKNOWN: RunDocuments = {}
 
 
 def table(
-    study: Study, runs: Sequence[StudyRun], scores: RunScores, documents: RunDocuments | None = None
+    study: Study, runs: Sequence[StudyRun], scores: RunScores, documents: RunDocuments = UNKNOWN
 ) -> list[ArmRow]:
     """One row an arm and budget, corrected for all of them (Holm).
 
     A run counts where all tasks of the study have a score. Without `documents`, the noise of test
     sets is unknown, and intervals are over pretraining seeds alone.
     """
-    outcome = StudyOutcome.of(study, scores, documents or {})
+    outcome = StudyOutcome.of(study, scores, documents)
     rows: list[ArmRow] = []
     answers: list[Answer | None] = []
     for budget, arm in product(study.budgets, study.arms):
@@ -145,7 +146,8 @@ class StudyOutcome:
         counts = np.array(self.test_documents, float)
         counted = counts > 0
         steps = self.weights[counted] / counts[counted]
-        return math.sqrt(2 * float(steps @ steps))
+        squares = float(steps @ steps)
+        return math.sqrt(2 * squares)
 
     def whole_runs(self, runs: Sequence[StudyRun], arm: str, budget: int) -> dict[int, str]:
         """Pretraining seed -> run, of those with a score on every task."""
@@ -182,7 +184,8 @@ class StudyOutcome:
             return None
         noises = []
         for corpus, task in zip(self.corpora, self.tasks, strict=True):
-            noises.append(TaskNoise(corpus, seeds=(), documents=self._left_out(task, pairs)))
+            documents = self._left_out(task, pairs)
+            noises.append(TaskNoise(corpus, seeds=(), documents=documents))
         over_documents = mean_variances(noises, self.weights)
         seeds = seed_part(by_seed, resolution=self.resolution)
         variances = replace(over_documents, seeds=(seeds,))
@@ -202,11 +205,8 @@ class StudyOutcome:
                 columns.append(left_out)
             full = [column.full.mean() for column in columns]
             without = [column.without.mean(axis=1) for column in columns]
-            side = LeftOut(
-                full=np.array(full),
-                without=np.stack(without, axis=1),
-                groups=columns[0].groups,
-            )
+            groups = columns[0].groups
+            side = LeftOut(np.array(full), np.stack(without, axis=1), groups)
             sides.append(side)
         return tuple(sides)
 

@@ -16,7 +16,7 @@ from biobench.store import Store
 from biobench.store.statements import make_statement, mark_of, save_statement, statement_path
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
-from biobench.workflows.reproduce import agreement_interval, prediction_interval
+from biobench.workflows.draws import agreement_interval, prediction_interval
 from tests.helpers.cli_make import Said, call
 from tests.helpers.submission_make import TASK, findings, honest_run, refused, save_rekeyed
 from tests.helpers.tiny import make_tiny_encoder

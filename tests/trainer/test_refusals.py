@@ -23,6 +23,7 @@ from biobench.errors import TrainingError, UsageError
 from tests.helpers.pretrain_models import tiny
 from tests.helpers.trainer_make import numbered, refusal, train, write
 from trainer import api
+from trainer.corpus.builder import build
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
 from trainer.model.network import load_model, new_model
@@ -93,6 +94,11 @@ def test_a_model_or_tokenizer_without_what_masks_need_is_refused(tmp_path: Path)
     check_fit(model, numbered(5), masked=False)
     what = "does not fit the model: it has ids up to 97, the model 97 rows"
     refusal(what, check_fit, model, numbered(97), masked=False)
+    endless = numbered(5)
+    endless.eos_token = endless.sep_token = None
+    what = "neither an end-of-sequence nor a separator token"
+    refusal(what, check_fit, model, endless, masked=False)
+    refusal(what, build, load_recipe("toy_detour").corpus, endless, tmp_path / "corpora")
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
