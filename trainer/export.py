@@ -133,9 +133,11 @@ def _summary(ledger: Ledger, masked: bool, both_sides: bool) -> str:
     )
     if masked == both_sides:
         return text
-    objective, reach = "causal", "to both sides"
+    objective = "causal"
+    reach = "to both sides"
     if masked:
-        objective, reach = "masked", "to those before it only"
+        objective = "masked"
+        reach = "to those before it only"
     return f"{text} The last phase was {objective}, while these classes let tokens attend {reach}."
 
 
@@ -146,7 +148,8 @@ def _phases(phases: Sequence[PhaseRecord]) -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for phase in phases:
-        masking, loss = "-", "-"
+        masking = "-"
+        loss = "-"
         if phase.masking is not None:
             masking = f"{phase.masking['rate']:.0%} {phase.masking['rule']}"
         if phase.validation_loss is not None:

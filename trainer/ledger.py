@@ -330,7 +330,8 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     Free are objectives with what follows from them (masking where the objectives differ, targets,
     FLOPs), the training seed, the init seed (the initial weights speak for it), and the machine.
     """
-    of_a, of_b = _quantities(a), _quantities(b)
+    of_a = _quantities(a)
+    of_b = _quantities(b)
     rows = []
     for phase, name in of_a | of_b:
         binds = name not in _FREE

@@ -39,7 +39,8 @@ def draw(
     (count,).
     """
     counters = np.arange(first, first + count, dtype=np.int64)
-    epochs, in_epoch = counters // windows, counters % windows
+    epochs = counters // windows
+    in_epoch = counters % windows
     indices = np.empty(count, dtype=np.int64)
     for epoch in np.unique(epochs):
         is_of_epoch = epochs == epoch

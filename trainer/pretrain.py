@@ -273,7 +273,9 @@ class _Step:
 
 def _step(run: State, training: PreparedPhase, batches: Batches, steps: int) -> _Step:
     """Train on the next batch, and count it. steps: of the phase."""
-    recipe, phase, at = run.recipe, batches.phase, run.progress
+    recipe = run.recipe
+    phase = batches.phase
+    at = run.progress
     step_tokens = recipe.step_tokens_of(phase)
     rate = recipe.optimizer.learning_rate * phase.schedule.peak
     rate *= factor(phase, at.step, steps=steps, step_tokens=step_tokens)
@@ -307,7 +309,9 @@ def _report(
     loss: mean over targets; speed: tokens a second of all processes; cost: FLOPs a token. Raises
     TrainingError when the loss or the gradient is not finite.
     """
-    recipe, at, device = run.recipe, run.progress, run.world.device
+    recipe = run.recipe
+    at = run.progress
+    device = run.world.device
     norm = float(step.norm)
     if not (math.isfinite(loss) and math.isfinite(norm)):
         raise TrainingError(
@@ -355,7 +359,8 @@ def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> float | 
 
 def _save(run: State, training: PreparedPhase, name: str) -> None:
     """Write a checkpoint, which training resumes from."""
-    model, keep = training.module.model, run.recipe.checkpoints
+    model = training.module.model
+    keep = run.recipe.checkpoints
     run.saved = save_checkpoint(
         run.out, run.world, model, training.optimizer, run.progress, name=name
     )
@@ -367,7 +372,9 @@ def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
     """Export the trained model with its card and ledger, unless an earlier start did and both are
     whole.
     """
-    recipe, world, folder = run.recipe, run.world, run.out / "model"
+    recipe = run.recipe
+    world = run.world
+    folder = run.out / "model"
     ledger: Ledger | None = None
     if training is None:
         assert run.model is not None

@@ -90,9 +90,12 @@ def _planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
     from biobench.runs.estimate import Pace, steps_of, tokens_read
 
-    store, request, lines = Store(plan.request.results_dir), plan.request, []
+    store = Store(plan.request.results_dir)
+    request = plan.request
+    lines = []
     undone = plan.undone()
-    pace, tokens = Pace(plan), tokens_read(undone)
+    pace = Pace(plan)
+    tokens = tokens_read(undone)
     for item in plan.items:
         if item.key not in tokens:
             record = store.get(item.task.id, item.key)
@@ -125,7 +128,8 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     from biobench.runs.estimate import longest_first
     from biobench.runs.execute import RunContext, execute
 
-    context, made = RunContext(plan), {}
+    context = RunContext(plan)
+    made = {}
     if waiting:
         made = _made_elsewhere(context, longest_first(waiting), reporter)
     order = {item.key: position for position, item in enumerate(plan.items)}

@@ -70,7 +70,8 @@ class Pace:
 
     def seconds(self, item: Item, tokens: int) -> float | None:
         """What the item, which reads so many tokens, will take; None where no stored run tells."""
-        model, length = item.checkpoint.hash, characters(item)
+        model = item.checkpoint.hash
+        length = characters(item)
         parameters = item.checkpoint.parameters or 0
         nearest_first = [
             (self.by_characters[model, item.task.id], length),
@@ -124,7 +125,8 @@ class _Shape(NamedTuple):
 
 
 def _shape(item: Item) -> _Shape:
-    recipe, probe = item.task.spec.training, item.task.spec.probe
+    recipe = item.task.spec.training
+    probe = item.task.spec.probe
     documents = max(1, round(len(item.task.data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
         documents = min(documents, recipe.train_documents)
@@ -156,7 +158,8 @@ def characters(item: Item) -> float:
 
     An encoder that is not trained reads every document once.
     """
-    read, shape = item.task.characters, _shape(item)
+    read = item.task.characters
+    shape = _shape(item)
     if item.is_frozen:
         return max(1.0, float(sum(read.values())))
     if item.track == READY:

@@ -70,7 +70,8 @@ class RunContext:
         if self._prepared is None or self._prepared[0] != item.group:
             step(0, 0, "encoding texts")
             self._prepared = None
-            spec, tokenizer = item.task.spec, load_tokenizer(item.checkpoint)
+            spec = item.task.spec
+            tokenizer = load_tokenizer(item.checkpoint)
             size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
             self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size)
         return self._prepared[1]
@@ -89,7 +90,9 @@ def execute(
     made: results by key of workers, which the reporter has heard of. aloud: say that runs of other
     processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
-    plan, waiting, position = context.plan, list(items), 0
+    plan = context.plan
+    waiting = list(items)
+    position = 0
     next_line = 0.0 if aloud else float("inf")
     while waiting:
         elsewhere: list[Item] = []  # by other processes
@@ -135,7 +138,8 @@ def _wait(items: Sequence[Item], store: Store, next_line: float) -> float:
 
 def _stored(item: Item, context: RunContext) -> RunResult | None:
     """The line of a run that is stored. With --force only what this command made counts."""
-    plan, store = context.plan, context.store
+    plan = context.plan
+    store = context.store
     record = store.get(item.task.id, item.key)
     is_of_this_command = store.command_of(item.task.id, item.key) == plan.request.started
     if record is None or (plan.request.force and not is_of_this_command):
@@ -155,7 +159,9 @@ def _one(
     item: Item, context: RunContext, reporter: Reporter, position: int, total: int
 ) -> RunResult | None:
     """The item's result, or None while another process is making it."""
-    plan, store, task = context.plan, context.store, item.task.id
+    plan = context.plan
+    store = context.store
+    task = item.task.id
     result = _stored(item, context)
     if result is not None:
         return result
@@ -186,8 +192,11 @@ def _one(
 
 
 def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunResult:
-    plan, store, request = context.plan, context.store, context.plan.request
-    began, threads = time.perf_counter(), torch.get_num_threads()
+    plan = context.plan
+    store = context.store
+    request = context.plan.request
+    began = time.perf_counter()
+    threads = torch.get_num_threads()
     quiet = item.task.spec.access == "agreement"
     keep: Savepoint = NOT_KEPT
     # what a run learns from text under an agreement stays in the data's folder
@@ -240,7 +249,8 @@ def _outcome(
         outcome = train(loaded, prepared, item.seed, precision, step, keep)
         return prepared, loaded.parameters, outcome
     prepared = context.prepared(item, step)
-    head, matched = item.ready.head, item.ready.matched
+    head = item.ready.head
+    matched = item.ready.matched
     network = load_ready(item.checkpoint, head, prepared, matched, context.plan.device)
     check_unchanged(item.checkpoint)
     outcome = answer(network, prepared, precision, step, lenient=item.ready.never_begins)
@@ -301,7 +311,10 @@ def kept_name(item: Item) -> str:
 def _record(
     item: Item, plan: RunPlan, parameters: int, prepared: Prepared, outcome: Outcome, seconds: float
 ) -> RunRecord:
-    task, data, request, resampling = item.task, prepared.data, plan.request, None
+    task = item.task
+    data = prepared.data
+    request = plan.request
+    resampling = None
     if task.resampled is not None:
         resampling = Resampling(
             fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train)

@@ -64,7 +64,8 @@ class Option(Generic[Declared, Converted]):
         convert: Callable[[Declared], Converted] | None = None,
         **properties: Any,
     ) -> None:
-        self.default, self.flags = default, flags
+        self.default = default
+        self.flags = flags
         self.convert: Callable[[Any], Any] = convert or (lambda value: value)
         self.properties = {"help": help, **properties}
 
@@ -77,7 +78,8 @@ class Option(Generic[Declared, Converted]):
         return value  # type: ignore[no-any-return]
 
     def __set__(self, instance: object, value: Declared) -> None:
-        least, number = self.properties.get("min"), cast(Any, value)
+        least = self.properties.get("min")
+        number = cast(Any, value)
         if least is not None and number is not None and number < least:
             raise UsageError(f"{self.name} is {value}", hint=f"give {least} or more")
         instance.__dict__[self.name] = self.convert(value)
@@ -259,7 +261,8 @@ def with_arguments_of(
         def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
             return function(kind(*args, **keywords))
 
-        hints, parameters = get_type_hints(kind), []
+        hints = get_type_hints(kind)
+        parameters = []
         for name, parameter in inspect.signature(kind).parameters.items():
             hint = hints[name]
             if get_origin(hint) is Option:

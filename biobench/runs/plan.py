@@ -336,7 +336,8 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     if request.track == READY:
         return [0]
     seeds = seeds_of(entry.loaded, request)
-    probe, encoder = entry.spec.probe, entry.spec.training.encoder
+    probe = entry.spec.probe
+    encoder = entry.spec.training.encoder
     is_trained = encoder != "frozen" or probe is None or probe.trained
     if request.seeds is None and not is_trained:
         return seeds[:1]  # every seed would give the same answers

@@ -99,7 +99,9 @@ def provenance(device: torch.device | None) -> Provenance:
     """The provenance of a run that starts now on `device`; of what was made elsewhere without it,
     and without torch.
     """
-    threads, driver, memory = usable_cpus(), None, None
+    threads = usable_cpus()
+    driver = None
+    memory = None
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if device is not None:

@@ -123,9 +123,11 @@ def cpus_of_a_run(nodes: Sequence[dict[str, float]], gpus: float) -> int:
     """
     fitting = [node for node in nodes if node.get("CPU", 0) >= 1 and node.get("GPU", 0) >= gpus]
     if not fitting:
-        message, hint = "the cluster has no CPU for a run", "add nodes with CPUs"
+        message = "the cluster has no CPU for a run"
+        hint = "add nodes with CPUs"
         if gpus:
-            message, hint = "the cluster has no GPU for a run", "--device cpu, or add GPU nodes"
+            message = "the cluster has no GPU for a run"
+            hint = "--device cpu, or add GPU nodes"
         raise UsageError(message, hint=hint)
     if not gpus:
         return min(4, max(int(node["CPU"]) for node in fitting))
@@ -136,8 +138,11 @@ def _sweep(
     ray: Any, context: RunContext, items: Sequence[Item], reporter: Reporter, token: str
 ) -> dict[str, RunResult]:
     """Hand all runs to Ray and hear of them until each has ended."""
-    request, device, store = context.plan.request, context.plan.device.type, context.store
-    gpus, at_once = request.worker_gpus, len(items)
+    request = context.plan.request
+    device = context.plan.device.type
+    store = context.store
+    gpus = request.worker_gpus
+    at_once = len(items)
     if gpus is None:
         gpus = float(device == "cuda")
     if request.parallel != "auto":
@@ -160,7 +165,9 @@ def _sweep(
         retry_exceptions=False,
         scheduling_strategy="SPREAD",
     )
-    queue, under_way, results = deque(items), dict[Any, Item](), dict[str, RunResult]()
+    queue = deque(items)
+    under_way = dict[Any, Item]()
+    results = dict[str, RunResult]()
     reporter.stage(f"{len(queue)} runs as tasks of Ray, of {cpus} CPUs and {gpus:g} GPUs each")
 
     def cancel() -> None:
@@ -195,7 +202,9 @@ def _outcome(
     """What came of a task, stored here; None where it was stopped. Raises ClusterError, and what a
     node refuses.
     """
-    store, request, files = context.store, context.plan.request, None
+    store = context.store
+    request = context.plan.request
+    files = None
     try:
         result, files = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -216,7 +225,8 @@ def _outcome(
         path = store.root / "runs" / item.task.id / item.key
         write_atomic(path.with_suffix(".parquet"), files[1])
         write_atomic(path.with_suffix(".json"), files[0])
-        stored, model = store.get(item.task.id, item.key), item.checkpoint
+        stored = store.get(item.task.id, item.key)
+        model = item.checkpoint
         assert stored is not None
         overlap = contamination(
             model.folder, model.hash, item.task.id, stored.task.data_hash, store.root

@@ -99,7 +99,8 @@ def _refuse_beside(chosen: str, others: Mapping[str, object]) -> None:
 
 
 def _check_ray(request: RunRequest) -> None:
-    on_ray, share = request.executor == "ray", request.worker_gpus
+    on_ray = request.executor == "ray"
+    share = request.worker_gpus
     if share is not None and not (on_ray and 0 < share <= 1):
         raise UsageError(
             f"--worker-gpus {share:g} does not apply",
@@ -181,7 +182,8 @@ def _filtered(tasks: list[LoadedTask], filters: dict[str, tuple[str, ...]]) -> l
 
 def _suite(suite: str, track: Track) -> tuple[list[LoadedTask], list[str]]:
     """The tasks of a suite that the track runs, and a line for each that is skipped."""
-    members, lines = suite_tasks(suite), skipped(suite)
+    members = suite_tasks(suite)
+    lines = skipped(suite)
     if track == "frozen":
         for task in filterfalse(_can_be_frozen, members):
             reason = "it has no probe on a frozen encoder, or brings its own"
@@ -261,7 +263,8 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
     hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     if len(missing) == 1:
         (reason,) = missing.values()
-        problem, hints = reason.what, [reason.hint]
+        problem = reason.what
+        hints = [reason.hint]
     if is_used:
         hints.append(f"or link a folder that lies elsewhere into {folder} (ln -s)")
     raise DataUnavailableError(problem, hint="; ".join(hints))

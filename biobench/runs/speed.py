@@ -79,7 +79,8 @@ def measure(
         work = _Work(network, _micro_batches(network, batch_size, length), precision, machine)
         reset_peak_memory(machine)
         optimizer = make_optimizer(network, Training(max_steps=1, learning_rate=1e-6))
-        train_seconds, seconds = work.seconds(steps, optimizer), work.seconds(steps, None)
+        train_seconds = work.seconds(steps, optimizer)
+        seconds = work.seconds(steps, None)
         lines.append(
             Speed(
                 model=checkpoint.id,

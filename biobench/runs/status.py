@@ -74,7 +74,8 @@ def folder_state(results_dir: str | Path) -> FolderState:
         stored[brief.task, brief.key] = FolderRun(brief.key, brief.task, "done")
     for finding in unusable:
         record = Path(finding.file)
-        task, key = record.parent.name, record.stem
+        task = record.parent.name
+        key = record.stem
         reason = f"{finding.what}; {finding.hint}"
         stored[task, key] = FolderRun(key, task, "corrupt", reason=reason)
     runs = []

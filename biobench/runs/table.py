@@ -185,7 +185,8 @@ def _scored(runs: Iterable[RunResult]) -> list[RunResult]:
 
 def _costs(runs: Sequence[RunResult]) -> dict[str, str]:
     """Steps and tokens of one run that is still to be made, and the time of all."""
-    planned, time = _planned(runs), _DASH
+    planned = _planned(runs)
+    time = _DASH
     seconds = _known(planned, "seconds_expected")
     if 0 < len(seconds) == len(planned):
         time = in_words(sum(seconds))
@@ -286,7 +287,8 @@ def _seeds_in_words(runs: Sequence[RunResult]) -> str:
     """``42-46`` where no number is left out, else ``42, 44``."""
     seeds = sorted(set(_known(runs, "seed")))
     if len(seeds) > 1:
-        lowest, highest = seeds[0], seeds[-1]
+        lowest = seeds[0]
+        highest = seeds[-1]
         if highest - lowest == len(seeds) - 1:
             return f"{lowest}-{highest}"
     return ", ".join(map(str, seeds))
@@ -324,7 +326,8 @@ def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
         baselines = _known(runs, "baseline")
         if not baselines:
             continue
-        row, share = f"{model} on {task}", ""
+        row = f"{model} on {task}"
+        share = ""
         if settings:
             row += f" ({settings})"
         if len(baselines) < len(runs):

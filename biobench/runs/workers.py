@@ -54,7 +54,8 @@ def worker_count(plan: RunPlan) -> int:
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
-    parallel, at_once = plan.request.parallel, plan.request.seeds_at_once
+    parallel = plan.request.parallel
+    at_once = plan.request.seeds_at_once
     workers = 1
     if parallel != "auto":
         workers = int(parallel)
@@ -169,7 +170,8 @@ def run_workers(
 @contextmanager
 def _without_script() -> Iterator[None]:
     """A process that starts in here does not run the caller's script again."""
-    script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
@@ -208,7 +210,9 @@ class _Reports:
     """What the workers report by `_Wire`, handed on. begun: runs so far, of `total`."""
 
     def __init__(self, reporter: Reporter, begun: int, total: int) -> None:
-        self.reporter, self.begun, self.total = reporter, begun, total
+        self.reporter = reporter
+        self.begun = begun
+        self.total = total
         self.results: dict[str, RunResult] = {}
         self.warned: set[str] = set()
 
@@ -239,7 +243,8 @@ class _Wire(Reporter):
     """A worker's `Reporter`: sends on what it made itself."""
 
     def __init__(self, pipe: Connection) -> None:
-        self.pipe, self.last = pipe, 0.0
+        self.pipe = pipe
+        self.last = 0.0
 
     def warn(self, line: str) -> None:
         """What the parent says for all workers."""

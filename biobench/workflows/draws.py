@@ -43,7 +43,8 @@ def draw(submission: Path, waiting: Collection[str], again: Again) -> Statement:
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     """One more run under the conditions of the submitted ones."""
     example = runs[0]
-    task, seed = example.task, _draw_seed(example)
+    task = example.task
+    seed = _draw_seed(example)
     submitted = [run for run in runs if run.seed != seed]
     number = len(submitted)
     if number < LEAST_SEEDS:
@@ -100,7 +101,8 @@ def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tupl
     """
     n = len(values)
     spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
-    t, z = special.stdtrit(n - 1, 0.975), special.ndtri(0.975)
+    t = special.stdtrit(n - 1, 0.975)
+    z = special.ndtri(0.975)
     half = math.sqrt(t**2 * spread + z**2 * noise)
     return float(centre - half), float(centre + half)
 

@@ -87,7 +87,8 @@ class Again:
         """
         if self.models is not None and (self.models / "config.json").is_file():
             return str(self.models.absolute())
-        name, revision = record.model.source or record.model.id, record.model.revision
+        name = record.model.source or record.model.id
+        revision = record.model.revision
         path = Path(name)
         if path.is_absolute() or ".." in path.parts or name.startswith("~"):
             message = f"the record names '{name[:80]}' as its model, which is no id of the hub"
@@ -230,7 +231,8 @@ def _repeated(row: Reproduction, store: Store, record: RunRecord, again: Again) 
         same=alike(record, stored_answers, answers),
         machine=_machine_changes(record.provenance, repeated.provenance),
     )
-    low, high = row.stored, row.stored
+    low = row.stored
+    high = row.stored
     if interval is not None:
         low, high = interval
         row = row._replace(low=low, high=high)
@@ -267,7 +269,9 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
         match=metric.match,
     )
     evaluated = np.isin(counted.labels, task.gold_labels)
-    tp, fp, fn = counted.tp[None], counted.fp[None], counted.fn[None]
+    tp = counted.tp[None]
+    fp = counted.fp[None]
+    fn = counted.fn[None]
     table = Counts.of(tp, fp, fn, evaluated)
     interval = document_interval(table, metric.average)
     return None if interval is None else (interval.low, interval.high)
@@ -279,7 +283,8 @@ def alike(
     """Share of test documents that both predict alike, whatever the probabilities; 0 for other
     documents.
     """
-    answers, others = _answers(record, predictions), _answers(record, repeated)
+    answers = _answers(record, predictions)
+    others = _answers(record, repeated)
     if not answers or answers.keys() != others.keys():
         return 0.0
     equal = sum(answer == others[document] for document, answer in answers.items())

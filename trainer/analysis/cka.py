@@ -169,7 +169,8 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
     for of_a, of_b in zip(a, b, strict=True):
         of_layer = {}
         for seed, rows in sample.drawn.items():
-            gram_a, gram_b = gram(of_a[rows]), gram(of_b[rows])
+            gram_a = gram(of_a[rows])
+            gram_b = gram(of_b[rows])
             same = cka(gram_a, gram_b, texts=rows, total=len(sample.texts))
             of_layer[seed] = {name: same[name].complement() for name in ESTIMATORS}
         table.append(of_layer)

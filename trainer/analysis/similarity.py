@@ -114,12 +114,17 @@ def _sums(k: Floats, l: Floats) -> tuple[Floats, Floats]:  # noqa: E741
 
     (4,) of all texts, and (4, n) without each text in turn; O(n²) for all texts together.
     """
-    rows_k, rows_l = k.sum(axis=1), l.sum(axis=1)
-    diagonal_k, diagonal_l = np.diagonal(k), np.diagonal(l)
+    rows_k = k.sum(axis=1)
+    rows_l = l.sum(axis=1)
+    diagonal_k = np.diagonal(k)
+    diagonal_l = np.diagonal(l)
     products = k * l
-    rows, diagonal = products.sum(axis=1), np.diagonal(products)
-    product, cross = products.sum(), rows_k @ rows_l
-    sum_k, sum_l = rows_k.sum(), rows_l.sum()
+    rows = products.sum(axis=1)
+    diagonal = np.diagonal(products)
+    product = products.sum()
+    cross = rows_k @ rows_l
+    sum_k = rows_k.sum()
+    sum_l = rows_l.sum()
     product_without = product - 2 * rows + diagonal
     # row sums lose the left-out column, then the left-out row goes
     cross_without = cross - k @ rows_l - l @ rows_k + rows

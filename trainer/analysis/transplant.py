@@ -94,7 +94,8 @@ def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
     match = _BLOCK.search(name)
     if match is None:
         return None
-    layer, module = int(match[1]), match[2]
+    layer = int(match[1])
+    module = match[2]
     # without norms of its own, the MLP's is named after the attention that it follows
     is_next = module == "post_attention_layernorm" and not own_norms
     if _ATTENTION.search(module) and not is_next:
@@ -119,10 +120,12 @@ def transplant(
     for layers that are not there and for one checkpoint in both places, StoreError when `out` holds
     anything else.
     """
-    a, b = Path(recipient), Path(donor)
+    a = Path(recipient)
+    b = Path(donor)
     if a.resolve() == b.resolve():
         raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
-    weights, donated = _weights(a), _weights(b)
+    weights = _weights(a)
+    donated = _weights(b)
     _check(a, b, weights, donated)
     own_norms = any("feedforward_layernorm" in name for name in weights)
     blocks = {name: block_of(name, own_norms=own_norms) for name in weights}
@@ -223,7 +226,8 @@ def _check(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tens
 
 def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Tensor]) -> str | None:
     """In what two checkpoints compute differently, or None."""
-    config, donor_config = read_config(a), read_config(b)
+    config = read_config(a)
+    donor_config = read_config(b)
     for field in _COMPUTING:
         value = getattr(config, field, None)
         donor_value = getattr(donor_config, field, None)
@@ -233,7 +237,8 @@ def _misfit(a: Path, b: Path, weights: dict[str, Tensor], donated: dict[str, Ten
     if unpaired:
         return f"'{unpaired[0]}' is in one of them alone"
     for name, weight in weights.items():
-        shape, donor_shape = tuple(weight.shape), tuple(donated[name].shape)
+        shape = tuple(weight.shape)
+        donor_shape = tuple(donated[name].shape)
         if shape != donor_shape:
             return f"'{name}' is {shape} and {donor_shape}"
     if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():

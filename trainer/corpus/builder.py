@@ -146,7 +146,8 @@ def _assemble(
     drawn_tokens = sum(row["drawn_tokens"] for row in rows)
     for row in rows:
         row["share"] = round(row["drawn_tokens"] / drawn_tokens, 6)
-    held_out, train = np.concatenate(held_outs), np.concatenate(trains)
+    held_out = np.concatenate(held_outs)
+    train = np.concatenate(trains)
     del trains  # the numbers of a large corpus fill much of the memory
     train = train[shuffled(len(train), "documents", spec.seed)]
     join = partial(_join, documents, spec, encoding.dtype, folder=folder, say=say)
@@ -214,7 +215,8 @@ def _portion(
 
     Raises DataFormatError where there are none.
     """
-    counts, numbers = documents.counts[source.id], staying.numbers
+    counts = documents.counts[source.id]
+    numbers = staying.numbers
     excluded = {reason: counts[reason] for reason in REASONS}
     if len(numbers) == 0:
         removed = sum(excluded.values()) + sum(staying.cleaned.values())
@@ -260,7 +262,8 @@ def _join(
     """Write documents end to end into shards of whole windows; the tokens after the last window are
     dropped.
     """
-    width, window = np.dtype(dtype).itemsize, spec.sequence_length
+    width = np.dtype(dtype).itemsize
+    window = spec.sequence_length
     starts = np.cumsum(documents.lengths) - documents.lengths
     tokens = int(documents.lengths[numbers].sum())
     windows = tokens // window
@@ -269,7 +272,8 @@ def _join(
         for done, number in enumerate(numbers):
             if done % 10_000 == 0:
                 say(f"writing {name} shards", done / len(numbers))
-            size, start = int(documents.lengths[number]), int(starts[number])
+            size = int(documents.lengths[number])
+            start = int(starts[number])
             yield os.pread(file, size * width, start * width)
 
     with writing(folder), documents.file.open("rb") as file:

@@ -110,7 +110,8 @@ class Fingerprints:
     def __init__(self, spec: Cleaning) -> None:
         self.spec = spec
         near = spec.near_duplicates
-        self._bands, self._rows = 0, 0
+        self._bands = 0
+        self._rows = 0
         if near is not None:  # those that separate pairs at the wanted similarity best
             index = import_module("datasketch").MinHashLSH(near.similarity, near.permutations)
             self._bands, self._rows = int(index.b), int(index.r)

@@ -131,12 +131,14 @@ def write_shards(
     shards = []
     piece = memoryview(b"")
     for number, start in enumerate(range(0, size, shard)):
-        file, digest = f"{name}-{number:05d}.bin", hashlib.sha256()
+        file = f"{name}-{number:05d}.bin"
+        digest = hashlib.sha256()
         shard_size = bytes_left = min(shard, size - start)
         with (folder / file).open("wb") as handle:
             while bytes_left:
                 piece = piece or memoryview(next(pieces))
-                part, piece = piece[:bytes_left], piece[bytes_left:]
+                part = piece[:bytes_left]
+                piece = piece[bytes_left:]
                 handle.write(part)
                 digest.update(part)
                 bytes_left -= len(part)

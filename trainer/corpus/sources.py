@@ -43,8 +43,10 @@ def digests(files: Sequence[Path], memory: Path) -> list[str]:
         remembered = _MEMORY.validate_json(memory.read_bytes())
     hashes = {}
     for file in files:
-        name, status = str(file.absolute()), file.stat()
-        size, changed = status.st_size, status.st_mtime_ns
+        name = str(file.absolute())
+        status = file.stat()
+        size = status.st_size
+        changed = status.st_mtime_ns
         known_size, known_change, digest = remembered.get(name, (0, 0, ""))
         if (known_size, known_change) != (size, changed):
             digest = file_hash(file)

@@ -98,7 +98,8 @@ class Encoding:
                 allowed.append(text)
                 continue
             counts.update([reason, *map("task {}".format, self.excluded.tasks_of(text))])
-        tokens, lengths = bytearray(), []
+        tokens = bytearray()
+        lengths = []
         for ids in encode(allowed, self.tokenizer):
             tokens += np.array([*ids, self.end], dtype=self.dtype).tobytes()
             lengths.append(len(ids) + 1)
@@ -145,7 +146,8 @@ class _BuildLog:
     """
 
     def __init__(self, work: Path) -> None:
-        self.work, self.journal = work, work / "journal.jsonl"
+        self.work = work
+        self.journal = work / "journal.jsonl"
         self.files = [work / f"documents.{kind}" for kind in ("tokens", "lengths", "hashes")]
         self.earlier = self._whole_lines()
         sizes = self.earlier[-1].sizes if self.earlier else (0, 0, 0)
@@ -196,7 +198,8 @@ def _batches(spec: CorpusSpec, source: CorpusSource, say: StageReport) -> Iterat
             read += len(batch)
             say(f"tokenising {source.id}: {read:,} documents", meter.fraction)
             yield batch
-            batch, characters = [], 0
+            batch = []
+            characters = 0
 
 
 def _encoded(batches: Iterator[list[str]], encoding: Encoding) -> Iterator[EncodedBatch]:

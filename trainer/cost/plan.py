@@ -197,7 +197,8 @@ def _micro_batch(recipe: Recipe, phase: Phase, gpus: int) -> tuple[int, int]:
 def _phase_plan(recipe: Recipe, phase: Phase, model: PreTrainedModel, speed: float) -> PhasePlan:
     """What a phase costs. speed: operations per second of all GPUs; freezes what the phase does."""
     freeze(model, phase.freeze)
-    cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)), recipe.steps(phase)
+    cost = phase_cost(model, phase, length=recipe.length_of(phase))
+    steps = recipe.steps(phase)
     tokens = steps * recipe.step_tokens_of(phase)
     return PhasePlan(
         name=phase.name,
@@ -221,7 +222,8 @@ def _logit_bytes(model: PreTrainedModel, targets: float) -> int:
     """A chunk of logits and of their gradient, the head's gradient, and the states with a target,
     all in float32.
     """
-    vocabulary, width = model.config.vocab_size, model.config.hidden_size
+    vocabulary = model.config.vocab_size
+    width = model.config.hidden_size
     chunk = max(CHUNK_LOGITS["cuda"], 64 * vocabulary)
     return int(8 * chunk + 4 * vocabulary * width + 4 * targets * width)
 
@@ -233,7 +235,8 @@ def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> int:
     An estimate for compiled layers: each keeps two inputs of norms in float32, and of every linear
     map what goes in and what comes out.
     """
-    layers, width = layers_of(model), model.config.hidden_size
+    layers = layers_of(model)
+    width = model.config.hidden_size
     size = 4 if recipe.engine.precision == "fp32" else 2
     each = 8 * width
     for module in layers[0].modules():

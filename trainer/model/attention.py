@@ -57,20 +57,25 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     encoder that it is the twin of. Raises ModelError for a family whose rule is unknown.
     """
     if sliding_window is None:
-        side, earlier = -1, -1
+        side = -1
+        earlier = -1
     elif config.model_type in ("modernbert", "ultrabert"):
-        side, earlier = sliding_window - 1, sliding_window - 1
+        side = sliding_window - 1
+        earlier = sliding_window - 1
     elif config.model_type == "modernbert-decoder":
-        side, earlier = sliding_window, sliding_window - 1
+        side = sliding_window
+        earlier = sliding_window - 1
     elif config.model_type != "gemma3_text":
         raise ModelError(
             f"local attention of model type '{config.model_type}' has no window rule here",
             hint="add its rule to trainer/model/attention.py:reach",
         )
     elif getattr(config, "use_bidirectional_attention", False):
-        side, earlier = sliding_window - 1, sliding_window - 1
+        side = sliding_window - 1
+        earlier = sliding_window - 1
     else:
-        side, earlier = sliding_window // 2, sliding_window - 1
+        side = sliding_window // 2
+        earlier = sliding_window - 1
     return Reach(earlier, 0) if causal else Reach(side, side)
 
 
@@ -139,7 +144,8 @@ def attention(
     window = reach(config, sliding_window, causal=detour_causal)
     if query.dtype != value.dtype:
         # rotary positions leave float32 behind under autocast, which no kernel takes
-        query, key = query.to(value.dtype), key.to(value.dtype)
+        query = query.to(value.dtype)
+        key = key.to(value.dtype)
     path = path_of(query, window, isolated=detour_documents is not None, dropout=dropout)
     if path in (SDPA, DENSE):
         out = _sdpa(query, key, value, window, scaling, dropout, detour_documents)
@@ -154,7 +160,8 @@ def attention(
     return out, None
 
 
-SDPA, DENSE = "sdpa", "dense"
+SDPA = "sdpa"
+DENSE = "dense"
 """Paths that are not named like a kernel: torch's attention, without a mask or with one of tokens x
 tokens.
 """
@@ -287,7 +294,8 @@ def prove_kernels(
 
     kernels = KERNELS
     use_kernels(())
-    exact, rounded = trial(True), trial(False)
+    exact = trial(True)
+    rounded = trial(False)
     sound, refusals = prove(kernels, exact, rounded, proved, drops=drops)
     # A run that is to give the same bits again takes no kernel by the clock.
     if not torch.are_deterministic_algorithms_enabled():

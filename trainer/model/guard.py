@@ -92,7 +92,8 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor) -> Reach:
             "the attention of a layer reads no token",
             hint="check the base's num_attention_heads and num_key_value_heads",
         )
-    nearest, farthest = int(keys.min()), int(keys.max())
+    nearest = int(keys.min())
+    farthest = int(keys.max())
     return _clipped(middle - nearest, farthest - middle, tokens)
 
 

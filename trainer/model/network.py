@@ -135,7 +135,8 @@ class Trainee(nn.Module):
             transformed = self._family.transform(self.model, picked)
             if torch.is_autocast_enabled(hidden.device.type):
                 transformed = transformed.to(torch.get_autocast_dtype(hidden.device.type))
-            head, compiled = decoder_of(self.model), self.compiled_loss
+            head = decoder_of(self.model)
+            compiled = self.compiled_loss
             return linear_cross_entropy_sum(
                 transformed, head.weight, head.bias, targets, compiled=compiled
             )
@@ -177,7 +178,8 @@ def check_source(source: str | Path, revision: str | None = None) -> None:
         if (folder / "config.json").exists():
             check_folder(folder)
         return
-    name, options = "model.safetensors.index.json", {"_raise_exceptions_for_missing_entries": False}
+    name = "model.safetensors.index.json"
+    options = {"_raise_exceptions_for_missing_entries": False}
     try:
         index = cached_file(str(source), name, revision=revision, **options)
     except (OSError, ValueError):

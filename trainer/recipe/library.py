@@ -48,7 +48,8 @@ def find(name_or_path: str | Path) -> tuple[Path, list[str]]:
     path = Path(name_or_path)
     if os.path.isfile(path):  # False for what is too long to be a name
         return path, []
-    recipes, name = shipped(), str(name_or_path).removesuffix(".yaml")
+    recipes = shipped()
+    name = str(name_or_path).removesuffix(".yaml")
     if name in recipes:
         return recipes[name], []
     recipes["toy"] = recipes["toy_detour"]

@@ -135,7 +135,8 @@ def parse_layers(text: str) -> list[int]:
         layers = range(0)
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", span)
         if match:
-            lowest, highest = int(match[1]), int(match[2] or match[1])
+            lowest = int(match[1])
+            highest = int(match[2] or match[1])
             layers = range(lowest, highest + 1)
         if not layers:
             raise fail(f"layers '{text}' are not understood", "write 0-7 or 0,2,8-14")

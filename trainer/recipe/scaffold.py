@@ -88,7 +88,8 @@ def write_recipe(
     from trainer.model.network import check_base
 
     config = check_base(base)
-    source, meter = CorpusSource(id="corpus", path=corpus.resolve().name, field=field), ReadMeter()
+    source = CorpusSource(id="corpus", path=corpus.resolve().name, field=field)
+    meter = ReadMeter()
     lengths = sorted(
         math.ceil(len(text) / CHARACTERS)
         for text in islice(texts(source, corpus.resolve().parent, meter), SAMPLE)

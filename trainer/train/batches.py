@@ -66,10 +66,14 @@ class Batches:
         *,
         fixed: bool,
     ) -> None:
-        self.recipe, self.number, self.corpus = recipe, phase, corpus
+        self.recipe = recipe
+        self.number = phase
+        self.corpus = corpus
         self.phase: Phase = recipe.phases[phase]
         self.batch = recipe.batch_of(self.phase)
-        self.vocabulary, self.world, self.fixed = vocabulary, world, fixed
+        self.vocabulary = vocabulary
+        self.world = world
+        self.fixed = fixed
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
         self._ahead: dict[int, Future[StepBatch]] = {}
 
@@ -124,7 +128,8 @@ class Batches:
         return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
 
     def _micro(self, batch: Targets) -> Micro:
-        length, device = batch.inputs.shape[1], self.world.device
+        length = batch.inputs.shape[1]
+        device = self.world.device
         if self.fixed:
             size = objectives.capacity(batch.inputs.size, length, self.phase.masking)
             batch = objectives.pad(batch, size)

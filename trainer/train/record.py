@@ -35,9 +35,11 @@ def phase_record(
 
     validation: the held-out loss at its end.
     """
-    index, report = progress.phase, training.report
+    index = progress.phase
+    report = training.report
     phase = recipe.phases[index]
-    steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
+    steps = recipe.steps(phase)
+    step_tokens = recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
     factors = [factor(phase, s, steps=steps, step_tokens=step_tokens) for s in range(steps)]
     frozen: str | None = None
@@ -74,7 +76,9 @@ def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus
     """A corpus as ledgers describe it. unguarded: tasks whose documents were not excluded."""
     by_task: Counter[str] = Counter()
     cleaned: Counter[str] = Counter()
-    removed, shares, revisions = 0, {}, {}
+    removed = 0
+    shares = {}
+    revisions = {}
     for counts in data.removed_by_task().values():
         by_task.update(counts)
     for source in data.manifest["sources"]:

@@ -76,7 +76,8 @@ def reread(path: str | Path, listed: Callable[[], list[str]]) -> TrainingText:
             hint=f"it holds {RECIPE} and {FILE}; for other text give a folder or file with "
             f"--model MODEL",
         )
-    ledger, recipe = read_ledger(folder), read_recipe(folder)
+    ledger = read_ledger(folder)
+    recipe = read_recipe(folder)
     excluded = excluded_documents(recipe.corpus, [])
     if excluded.hash != ledger.corpus.exclusion_hash:
         excluded = excluded_documents(recipe.corpus, listed())

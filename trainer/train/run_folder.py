@@ -85,7 +85,8 @@ def differences(a: Any, b: Any, at: str = "") -> list[str]:
     if a == b:
         return []
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        a, b = dict(enumerate(a)), dict(enumerate(b))
+        a = dict(enumerate(a))
+        b = dict(enumerate(b))
     if not (isinstance(a, dict) and isinstance(b, dict)):
         return [at]
     found = []
@@ -169,7 +170,8 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     the state.
     """
     assert recipe.reuse is not None
-    donor, through = Path(recipe.reuse.run), recipe.reuse.through
+    donor = Path(recipe.reuse.run)
+    through = recipe.reuse.through
     other_recipe = read_recipe(donor)
     count = [phase.name for phase in recipe.phases].index(through) + 1
     # later phases may have any corpus; without corpora of their own the runs' manifests tell all
@@ -211,7 +213,8 @@ def phase_end_name(index: int, name: str) -> str:
 def is_finished(out: Path) -> bool:
     """Whether the exported encoder is there with its ledger, and is the one that the ledger
     names."""
-    ledger, model = intact_ledger(out / FILE), out / "model"
+    ledger = intact_ledger(out / FILE)
+    model = out / "model"
     try:
         return (
             ledger is not None

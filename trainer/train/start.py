@@ -58,7 +58,8 @@ def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
     base = recipe.base
     if isinstance(base.tokenizer, TokenizerTraining):
         excluded = corpus.excluded_documents(recipe.corpus, exclude)
-        sources, root = pinned(recipe.corpus).sources, Path(recipe.corpus.root)
+        sources = pinned(recipe.corpus).sources
+        root = Path(recipe.corpus.root)
         documents = chain.from_iterable(texts(source, root) for source in sources)
         allowed = filterfalse(excluded.why, documents)
         length = recipe.corpus.sequence_length

@@ -39,7 +39,8 @@ def train_step(
     targets: of all processes. rate: learning rate. number: the step's in the whole run, which its
     dropout depends on.
     """
-    recipe, world = batches.recipe, batches.world
+    recipe = batches.recipe
+    world = batches.world
     set_rate(training.optimizer, rate)
     if recipe.engine.dropout > 0:
         torch.manual_seed(int(seed_words("dropout", recipe.seeds.training, number, world.rank)[0]))
@@ -81,7 +82,8 @@ def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | No
     if not count:
         return None, 0
     rows = range(count)
-    world, module = batches.world, training.wrapped
+    world = batches.world
+    module = training.wrapped
     share = max(1, batches.batch.sequences // world.size)
     size = min(batches.batch.micro or share, share, 64)
     chunks = [rows[start : start + size] for start in range(0, count, size)]
