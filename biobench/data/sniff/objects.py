@@ -52,12 +52,11 @@ def _layout(location: FileLine) -> Layout | None:
     text = read_text(location.path).lstrip()
     if not text.startswith(("{", "[")):
         return None
-    line, _, further_lines = text.partition("\n")
-    if text.startswith("{") and further_lines.strip() and isinstance(_parsed(line), dict):
-        return "lines"
     content = _parsed(text)
     if content is None and location.path.suffix not in _ENDINGS:
-        return None
+        line, _, _ = text.partition("\n")
+        if not isinstance(_parsed(line), dict):
+            return None
     if text.startswith("["):
         return "list"
     if content is None:
@@ -68,16 +67,14 @@ def _layout(location: FileLine) -> Layout | None:
 
 def _check_keyed(location: FileLine, content: dict[str, Any]) -> None:
     """Refuse an object that holds no objects by their ids, but columns or something else."""
-    if not content or any(_is_no_object(value) for value in content.values()):
+    if not content or not all(map(_is_object, content.values())):
         hint = "write one object a line, as `to_json(orient='records', lines=True)` does"
         raise location.bad("is one JSON object that holds no objects by their ids", hint)
 
 
-def _is_no_object(value: Any) -> bool:
-    """Whether it is none, or its keys are the numbers of rows, as pandas writes a column."""
-    if not isinstance(value, dict):
-        return True
-    return list(value) == [str(number) for number in range(len(value))]
+def _is_object(value: Any) -> bool:
+    """Whether it is one, and its keys are not the numbers of rows, as pandas writes a column."""
+    return isinstance(value, dict) and list(value) != list(map(str, range(len(value))))
 
 
 def _parsed(text: str) -> Any:

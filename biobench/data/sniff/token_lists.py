@@ -7,7 +7,7 @@ from itertools import chain, permutations
 from typing import Any
 
 from biobench.data.readers.files import DataRow
-from biobench.data.sniff.base import Options, Proposal, Wanted
+from biobench.data.sniff.base import Options, Proposal, Wanted, without_none
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import scheme_options, spelling_of
 
@@ -65,15 +65,12 @@ def _written(table: Table, row: DataRow, tags: str) -> list[Any]:
 
 def _reader(table: Table, words: str, tags: str, scheme: Options) -> Options:
     """The columns and the scheme as the format's reader calls its options."""
-    is_parquet = table.reader["format"] == "parquet"
-    reader: Options = {"format": "json_tokens", "layout": table.reader.get("layout")}
-    reader |= {"tokens": words, "tags": tags}
-    if is_parquet:
-        reader = {"format": "parquet", "columns": {"tokens": words, "tags": tags}}
-    names = table.named_in(tags)
-    if names is not None:
-        reader["names"] = names
-    reader |= scheme
-    if is_parquet and "types" in reader:
+    columns = {"tokens": words, "tags": tags}
+    about_tags = without_none({"names": table.named_in(tags)}) | scheme
+    if table.reader["format"] == "json":
+        layout = table.reader["layout"]
+        return {"format": "json_tokens", "layout": layout, **columns, **about_tags}
+    reader = {"format": "parquet", "columns": columns, **about_tags}
+    if "types" in scheme:
         reader["label_map"] = reader.pop("types")
     return reader

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import filterfalse
 
 from biobench.data.readers.tokens import SEPARATORS
 from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width, lines_of
@@ -43,19 +45,19 @@ def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     lines: list[str] = []
     for path in corpus.paths:
         lines += [*lines_of(path), ""]  # a file ends a sentence
-    layout = _layout([line for line in lines if not _parts_sentences(line)])
+    rows = list(filterfalse(_parts_sentences, lines))
+    layout = _layout(rows)
     if layout is None:
         return []
     schemes, seen = scheme_options(layout.spelling, _sequences(layout, lines))
     reader: Options = {"format": "iob", "columns": layout.columns, "separator": layout.separator}
-    for line in lines:
-        if line.startswith("#") and not _parts_sentences(line) and layout.cells(line) is None:
-            reader["comments"] = "hash"
+    if any(row.startswith("#") and layout.cells(row) is None for row in rows):
+        reader["comments"] = "hash"
     proposals: list[Proposal] = []
     for scheme in schemes:
-        options = {**reader, **scheme}
-        tags = [f"tags: {seen}"]
-        proposals.append(Proposal("token_ner", options, columns=layout.columns, seen=tags))
+        proposal = Proposal("token_ner", reader | scheme, seen=[f"tags: {seen}"])
+        proposal.columns = proposal.read = layout.columns
+        proposals.append(proposal)
     return proposals
 
 
@@ -66,18 +68,24 @@ def _parts_sentences(line: str) -> bool:
 
 def _layout(rows: list[str]) -> _Layout | None:
     """How most of the rows are cut; None where they are no tokens with tags."""
-    for separator, sign in SEPARATORS.items():
-        fields = [row.split(sign) for row in rows]
-        width, share = common_width(cells for cells in fields if not cells[0].startswith("#"))
-        if width < 2 or share < _MOST:
-            continue
-        columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
-        numbered = width > 2 and all(map(str.isdecimal, columns[0]))
-        token = int(numbered)  # the column before it holds numbers
-        tagged = _tag_column(columns, token)
-        if tagged is not None and not _are_texts(columns[token]):
-            return _Layout(separator, width, token, *tagged)
-    return None
+    layouts = map(partial(_cut_by, rows), SEPARATORS)
+    return next(filter(None, layouts), None)
+
+
+def _cut_by(rows: list[str], separator: str) -> _Layout | None:
+    """The rows cut at this separator; None where most of them are no token with a tag."""
+    fields = [row.split(SEPARATORS[separator]) for row in rows]
+    width, share = common_width(cells for cells in fields if not cells[0].startswith("#"))
+    if width < 2 or share < _MOST:
+        return None
+    columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
+    has_numbers = width > 2 and all(map(str.isdecimal, columns[0]))
+    token = int(has_numbers)  # the column before it holds numbers
+    tagged = _tag_column(columns, token)
+    if tagged is None or _are_texts(columns[token]):
+        return None
+    tag, spelling = tagged
+    return _Layout(separator=separator, width=width, token=token, tag=tag, spelling=spelling)
 
 
 def _are_texts(cells: tuple[str, ...]) -> bool:

@@ -24,9 +24,10 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         return [_layers(roots)]
     entities = untyped = 0
     for root in roots:
-        entities += root.find("sentence/entity") is not None
-        for pair in root.iter("pair"):
-            untyped += pair.get("ddi") == "true" and not pair.get("type")
+        entities += len(root.findall("sentence/entity"))
+        interacting = root.findall(".//pair[@ddi='true']")
+        typed = root.findall(".//pair[@ddi='true'][@type!='']")
+        untyped += len(interacting) - len(typed)
     if name != "document" or not entities:
         hint = "see the formats in docs/tasks.md"
         raise start.bad("is XML, and no reader knows its first element {}", hint, name)
