@@ -89,11 +89,8 @@ def _unknown_to_training(documents: SplitDocuments) -> list[Document]:
     train, test = documents["train"], documents["test"]
     copies = set(same(readings(test), readings(train)))
     train_groups = groups_of(train)
-    unknown: list[Document] = []
-    for number, document in enumerate(test):
-        if number not in copies and document.group not in train_groups:
-            unknown.append(document)
-    return unknown
+    new = [document for number, document in enumerate(test) if number not in copies]
+    return [document for document in new if document.group not in train_groups]
 
 
 def gate_remark(layout: Parts, documents: SplitDocuments, type: str) -> list[str]:

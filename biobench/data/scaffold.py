@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -211,7 +211,7 @@ def _guessed(corpus: _Corpus) -> list[str]:
     return lines
 
 
-def _names(columns: list[str]) -> str:
+def _names(columns: Iterable[str]) -> str:
     return ", ".join(name.strip() or "(without a name)" for name in columns)
 
 

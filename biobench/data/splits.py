@@ -22,6 +22,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from biobench.core.files import inside, read_regular
+from biobench.core.grouped import grouped
 from biobench.data.counts import groups_of
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -153,10 +154,7 @@ def _unit(by: str) -> Callable[[Document], str]:
 
 
 def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocuments:
-    unit_of = _unit(splits.by)
-    units: SplitDocuments = {}
-    for document in documents:
-        units.setdefault(unit_of(document), []).append(document)
+    units = grouped(documents, _unit(splits.by))
     names = sorted(units) if splits.method == "random" else list(units)
     result: SplitDocuments = {}
     for split, positions in zip(SPLITS, ratio_indices(len(names), splits), strict=True):
@@ -178,12 +176,8 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
 def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocuments:
     _check_cuts(documents, splits)
     result = _no_documents()
-    drawn: list[Document] = []
-    for document in documents:
-        if document.split == "test":
-            result["test"].append(document)
-        else:
-            drawn.append(document)
+    result["test"] = [document for document in documents if document.split == "test"]
+    drawn = [document for document in documents if document.split != "test"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
     for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
@@ -217,10 +211,9 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
     tail = set(units[-size:])
-    train, result["train"] = result["train"], []
-    for document in train:
-        split = "validation" if unit_of(document) in tail else "train"
-        result[split].append(document)
+    train = result["train"]
+    result["validation"] = [document for document in train if unit_of(document) in tail]
+    result["train"] = [document for document in train if unit_of(document) not in tail]
     return result
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from biobench.schema.document import Document, Span
 
@@ -70,7 +70,7 @@ def share_of(located: Iterable[tuple[str, Place | None]]) -> BadEdges:
         if location is not None and 0 <= location[0] < location[1] <= len(text):
             mentions += 1
             bad += bad_edges(text, location)
-    return BadEdges(bad / (2 * mentions) if mentions else 0.0, mentions)
+    return BadEdges(bad / max(1, 2 * mentions), mentions)
 
 
 def annotated(documents: Sequence[Document]) -> BadEdges:
@@ -80,10 +80,8 @@ def annotated(documents: Sequence[Document]) -> BadEdges:
 
 def moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """As they were if offsets had been meant so."""
-    located: list[tuple[str, Place | None]] = []
-    for document in documents:
-        located += _located(document, move)
-    return share_of(located)
+    located = [_located(document, move) for document in documents]
+    return share_of(chain.from_iterable(located))
 
 
 def _located(document: Document, move: Move) -> Iterator[tuple[str, Place | None]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from biobench.core.grouped import grouped
 from biobench.core.text import plural
 from biobench.data.checks import edges
 from biobench.data.checks.similar import near, normalised, readings, same
@@ -118,13 +119,17 @@ def _findings(
 def _duplicates(documents: Splits) -> Iterator[Cases]:
     texts = {name: readings(documents[name]) for name in SPLITS}
     for a, b in _PAIRS:
-        ids = [documents[a][i].id for i in same(texts[a], texts[b])]
+        ids = _ids_at(documents[a], same(texts[a], texts[b]))
         copies = plural(len(ids), "text that occurs", "texts that occur")
         yield f"duplicates.{a}-{b}", ids, f"{a} {copies} verbatim in {b}"
     for a, b in _PAIRS:
-        ids = [documents[a][i].id for i in near(texts[a], texts[b])]
+        ids = _ids_at(documents[a], near(texts[a], texts[b]))
         lookalikes = plural(len(ids), "text that is", "texts that are")
         yield f"near.{a}-{b}", ids, f"{a} {lookalikes} nearly the same as one in {b}"
+
+
+def _ids_at(documents: Sequence[Document], places: Iterable[int]) -> list[str]:
+    return [documents[place].id for place in places]
 
 
 def _shared_groups(documents: Splits) -> Iterator[Cases]:
@@ -193,7 +198,7 @@ def _edges(documents: Splits) -> Iterator[Cases]:
 
 
 def _every_document(documents: Splits) -> list[Document]:
-    return [document for name in SPLITS for document in documents[name]]
+    return list(chain.from_iterable(documents[name] for name in SPLITS))
 
 
 def _remarked(documents: Splits) -> Iterator[Cases]:
@@ -230,11 +235,8 @@ def looks_like(label: str) -> str:
 
 def _alike(labels: Sequence[str]) -> Iterator[Cases]:
     """Labels that look like another one, spelled so that they can be told apart."""
-    groups: dict[str, list[str]] = {}
-    for label in labels:
-        groups.setdefault(looks_like(label), []).append(ascii(label))
     lookalikes: list[str] = []
-    for group in groups.values():
+    for group in grouped(labels, looks_like).values():
         if len(group) > 1:
-            lookalikes += group
+            lookalikes += map(ascii, group)
     yield "alike", lookalikes, "labels look like another one of these"

@@ -261,25 +261,6 @@ def _likeliest(table: Table, labels: list[_Label]) -> _Label:
     return best
 
 
-def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
-    """The label column. Raises DataFormatError where several are as likely, with the same values.
-
-    Of columns that no name tells apart, those with the same values are the answers of several
-    people, or to several questions.
-    """
-    if wanted.label is not None:
-        return next(label for label in labels if label.column == wanted.label)
-    best = min(labels, key=lambda label: (not label.is_called_so, len(label.values)))
-    columns = [label.column for label in labels if label.values == best.values]
-    if not best.is_called_so and len(columns) > 1:
-        message = f"columns {', '.join(columns)} hold the same {len(best.values)} values"
-        hint = (
-            f"name the label with --label {columns[0]}; numbers to predict are `type: regression`"
-        )
-        raise table.rows[0].location.bad(message, hint)
-    return best
-
-
 def _check_documents(table: Table, text: str, label: _Label) -> None:
     """Raise DataFormatError where the rows are words with their tags, whatever parts them."""
     tags = table.texts.get(label.column)
