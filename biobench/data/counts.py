@@ -94,10 +94,12 @@ def unexpressed_in_words(counted: Counts) -> str:
     total = 0
     splits: list[str] = []
     for split, numbers in counted.items():
-        labels = ", ".join(f"{label} {number}" for label, number in numbers.items())
-        splits.append(f"{split} {sum(numbers.values())} ({labels})")
-        total += sum(numbers.values())
+        number = sum(numbers.values())
+        labels = [f"{label} {support}" for label, support in numbers.items()]
+        splits.append(f"{split} {number} ({', '.join(labels)})")
+        total += number
     if not total:
         return ""
+    mentions = plural(total, "mention")
     words = "that units, tokens or decoding cannot express, in no score"
-    return f"{total} {plural(total, 'mention')} {words}: {'; '.join(splits)}"
+    return f"{total} {mentions} {words}: {'; '.join(splits)}"

@@ -40,11 +40,13 @@ def drafted_splits(layout: Parts, documents: Sequence[Document], type: str) -> s
     if "train" not in files:
         drawn = _ratios(documents, type, by)
         shares = ", ".join(map(str, drawn.ratios))
-        return f"{{ratios: [{shares}], seed: {drawn.seed}, method: {drawn.method}{by_group}}}"
+        how = f"seed: {drawn.seed}, method: {drawn.method}"
+        return f"{{ratios: [{shares}], {how}{by_group}}}"
     folds = f"fold_files: {layout.folds}, " if layout.folds else ""
-    train = [d for d in documents if d.split == "train"]
+    train = [document for document in documents if document.split == "train"]
     units = len(groups_of(train)) if by == "group" else len(train)
-    tail = f"validation_from_train_tail: {max(1, units // 10)}"
+    size = max(1, units // 10)
+    tail = f"validation_from_train_tail: {size}"
     return f"{{{folds}{tail}{by_group}}}  # check: the end of train, about a tenth"
 
 

@@ -61,7 +61,8 @@ def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
     in.
     """
     source = task.source(source_id)
-    spec = {name: value for name, value in identity(task.spec).items() if name not in _NOT_IDENTITY}
+    fields = identity(task.spec)
+    spec = {name: fields[name] for name in fields if name not in _NOT_IDENTITY}
     spec["source"] = source.id
     options = task.options[source.id]
     spec["reader"] = identity(options) | options.former

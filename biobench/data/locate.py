@@ -19,6 +19,7 @@ DataRoot = str | Path | None
 """A data folder; None stands for the default one."""
 
 
+_NEEDED = {"agreement": "a signed agreement", "registration": "a registration"}
 HOMEPAGE = "https://example.org"
 """What a new task has in the place of an address until somebody fills it in."""
 
@@ -166,8 +167,8 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
     put = f"put {by_hand(source, data_dir)}"
     status = f"`biobench data status {task.id} --steps`"
     if spec.access != "open":
-        kind = "a signed agreement" if spec.access == "agreement" else "a registration"
-        return f"the data needs {kind}: see {spec.homepage}, then {put} ({status} has the steps)"
+        needed = _NEEDED[spec.access]
+        return f"the data needs {needed}: see {spec.homepage}, then {put} ({status} has the steps)"
     origins = addresses(source)
     if origins:
         listed = f"{status} lists {len(origins)} addresses"

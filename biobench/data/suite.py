@@ -141,4 +141,5 @@ def trained(tasks: Sequence[LoadedTask]) -> list[LoadedTask]:
 
 def pool() -> list[LoadedTask]:
     """All shipped tasks but the variants and the demonstrations: what filters alone pick from."""
-    return [t for t in list_tasks() if t.spec.variant_of is None and t.path.parent.name != "demo"]
+    tasks = [task for task in list_tasks() if task.spec.variant_of is None]
+    return [task for task in tasks if task.folder.name != "demo"]

@@ -106,7 +106,8 @@ def _by_sizes(size: Callable[[str], int]) -> Move:
         if before[-1] == len(text):
             return location
         # Of characters without a unit the mention has none: it begins after and ends before them.
-        start, end = bisect_right(before, location[0]) - 1, bisect_left(before, location[1])
+        start = bisect_right(before, location[0]) - 1
+        end = bisect_left(before, location[1])
         fits = end < len(before) and (before[start], before[end]) == location
         return (start, end) if fits else None
 
@@ -142,7 +143,9 @@ def explains(share: BadEdges, better: BadEdges) -> bool:
     a move that leaves few of them behind says nothing.
     """
     enough = better.mentions > 0 and better.mentions >= share.mentions / 2
-    return enough and better.bad <= HALF * share.bad and share.bad - better.bad >= POINTS
+    is_half = better.bad <= HALF * share.bad
+    is_lower = share.bad - better.bad >= POINTS
+    return enough and is_half and is_lower
 
 
 def cause(documents: Sequence[Document]) -> str | None:
@@ -178,14 +181,20 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        held = ""
-        for piece in pieces:
-            start, end = move(text, piece) or (-1, -1)
-            moved_piece = text[max(start, 0) : end]
-            if not 0 <= start <= end <= len(text) or moved_piece != moved_piece.strip():
-                break
-            held += moved_piece
-        else:
-            if "".join(held.split()) == wanted:
-                return words
+        if _held(text, pieces, move) == wanted:
+            return words
     return None
+
+
+def _held(text: str, pieces: Sequence[Place], move: Move) -> str | None:
+    """What the pieces hold if they were meant so, without white space; None where one has no place
+    in the text, or begins or ends with white space.
+    """
+    held = ""
+    for piece in pieces:
+        start, end = move(text, piece) or (-1, -1)
+        moved_piece = text[max(start, 0) : end]
+        if not 0 <= start <= end <= len(text) or moved_piece != moved_piece.strip():
+            return None
+        held += moved_piece
+    return "".join(held.split())

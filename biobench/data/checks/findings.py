@@ -118,14 +118,16 @@ def _findings(
 
 def _duplicates(documents: Splits) -> Iterator[Cases]:
     texts = {name: readings(documents[name]) for name in SPLITS}
-    for a, b in _PAIRS:
-        ids = _ids_at(documents[a], same(texts[a], texts[b]))
+    for split, earlier in _PAIRS:
+        ids = _ids_at(documents[split], same(texts[split], texts[earlier]))
         copies = plural(len(ids), "text that occurs", "texts that occur")
-        yield f"duplicates.{a}-{b}", ids, f"{a} {copies} verbatim in {b}"
-    for a, b in _PAIRS:
-        ids = _ids_at(documents[a], near(texts[a], texts[b]))
+        words = f"{split} {copies} verbatim in {earlier}"
+        yield f"duplicates.{split}-{earlier}", ids, words
+    for split, earlier in _PAIRS:
+        ids = _ids_at(documents[split], near(texts[split], texts[earlier]))
         lookalikes = plural(len(ids), "text that is", "texts that are")
-        yield f"near.{a}-{b}", ids, f"{a} {lookalikes} nearly the same as one in {b}"
+        words = f"{split} {lookalikes} nearly the same as one in {earlier}"
+        yield f"near.{split}-{earlier}", ids, words
 
 
 def _ids_at(documents: Sequence[Document], places: Iterable[int]) -> list[str]:
@@ -133,30 +135,28 @@ def _ids_at(documents: Sequence[Document], places: Iterable[int]) -> list[str]:
 
 
 def _shared_groups(documents: Splits) -> Iterator[Cases]:
-    for a, b in _PAIRS:
-        shared = groups_of(documents[a]) & groups_of(documents[b])
+    for split, earlier in _PAIRS:
+        shared = groups_of(documents[split]) & groups_of(documents[earlier])
         noun = plural(len(shared), "group")
-        yield f"groups.{a}-{b}", sorted(shared), f"{noun} with documents in {a} and {b}"
+        words = f"{noun} with documents in {split} and {earlier}"
+        yield f"groups.{split}-{earlier}", sorted(shared), words
 
 
 def _repeats(documents: Splits) -> Iterator[Cases]:
     """Texts that repeat another of their split, and those of a pair that are empty; loading refuses
     other empty ones.
     """
-    empty_ids: dict[str, list[str]] = {}
     for name in SPLITS:
         seen: set[str] = set()
         repeats: list[str] = []
-        empty_ids[name] = []
         for document in documents[name]:
             if document.reading in seen:
                 repeats.append(document.id)
-            if not document.text.strip():
-                empty_ids[name].append(document.id)
             seen.add(document.reading)
         words = plural(len(repeats), "text that repeats", "texts that repeat")
         yield f"twice.{name}", repeats, f"{name} {words} another"
-    for name, empty in empty_ids.items():
+    for name in SPLITS:
+        empty = [document.id for document in documents[name] if not document.text.strip()]
         noun = plural(len(empty), "document")
         yield f"empty.{name}", empty, f"{name} {noun} without text"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
 from biobench.data.readers.files import read_lines
@@ -91,6 +91,11 @@ def lines_of(path: Path) -> list[str]:
     return [line for _, line in read_lines(path)]
 
 
+def types_of(values: Iterable[Any]) -> set[type]:
+    """The types of the values."""
+    return set(map(type, values))
+
+
 def without_none(values: Mapping[str, Any]) -> Options:
     """Those of the values that are there."""
     return {name: value for name, value in values.items() if value is not None}
@@ -103,8 +108,26 @@ def common_width(rows: Iterable[Sized]) -> tuple[int, float]:
     return width, number / max(1, widths.total())
 
 
-Detector = Callable[[DataFiles, Wanted], list[Proposal]]
-"""The ways to read files of one shape, the likeliest first; none where they are of another shape.
+def first_names(names: Iterable[str], most: int) -> list[str]:
+    """The first of the names; of more than that a last `…`."""
+    shown = list(names)
+    if len(shown) > most:
+        shown[most:] = ["…"]
+    return shown
+
+
+Content = TypeVar("Content")
+Detector = Callable[[Content, Wanted], list[Proposal]]
+"""The ways to read files (or a table) of one shape, the likeliest first; none where they are of
+another shape.
 
 Raises DataFormatError with the line where files are of the shape and no option reads them.
 """
+
+
+def first_fitting(
+    detectors: Iterable[Detector[Content]], content: Content, wanted: Wanted
+) -> list[Proposal]:
+    """What the first detector proposes that knows the shape; none where none does."""
+    every = (detector(content, wanted) for detector in detectors)
+    return next(filter(None, every), [])

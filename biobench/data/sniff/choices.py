@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from biobench.data.sniff.base import Options, Proposal, Wanted
+from biobench.data.sniff.base import Options, Proposal, Wanted, types_of
 from biobench.data.sniff.table import Table
 
 _MOST_OPTIONS = 26
@@ -43,7 +43,7 @@ def _option_names(values: list[Any]) -> set[str]:
 
 def _is_choice(value: Any) -> bool:
     """Whether it is an object of texts."""
-    return isinstance(value, dict) and set(map(type, value.values())) == {str}
+    return isinstance(value, dict) and types_of(value.values()) == {str}
 
 
 def _right(table: Table, names: set[str]) -> str | None:
@@ -55,4 +55,4 @@ def _right(table: Table, names: set[str]) -> str | None:
 def _holds(table: Table, folded: set[str], column: str) -> bool:
     """Whether the column holds these names, and nothing else."""
     items = table.items(column)
-    return set(map(type, items)) == {str} and folded.issuperset(map(str.casefold, items))
+    return types_of(items) == {str} and folded.issuperset(map(str.casefold, items))

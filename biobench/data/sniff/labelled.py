@@ -15,7 +15,7 @@ from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from biobench.data.readers.files import DataRow, items_of, missing
-from biobench.data.sniff.base import Options, Proposal, Wanted, without_none
+from biobench.data.sniff.base import Options, Proposal, Wanted, types_of, without_none
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import spelling_of
 from biobench.errors import DataFormatError
@@ -158,7 +158,7 @@ def _readable(table: Table) -> list[str]:
     """Columns of texts, and those of lists of texts where the reader joins these."""
     columns = list(table.texts)
     if table.reader["format"] == "json":
-        columns += [name for name in table.lists if set(map(type, table.items(name))) <= {str}]
+        columns += [name for name in table.lists if types_of(table.items(name)) <= {str}]
     return columns
 
 
@@ -171,7 +171,8 @@ def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
     refused: list[DataFormatError] = []
     candidates = _label_candidates(table, wanted, texts)
     meant = {wanted.label, *filter(LABEL.fullmatch, candidates)}
-    sizes = range(2, max(2, min(_MOST_LABELS, len(table.rows) // 2)) + 1)
+    most = min(_MOST_LABELS, len(table.rows) // 2)
+    sizes = range(2, max(2, most) + 1)
     for column in candidates:
         fault = _fault(table, column)
         if fault is None:
@@ -190,9 +191,8 @@ def _label_candidates(table: Table, wanted: Wanted, texts: _Texts) -> list[str]:
     columns = list(table.filled)
     if wanted.label is not None:
         columns = [wanted.label]
-    sizes = {name: list(map(len, lists)) for name, lists in table.lists.items()}
-    text_sizes = sizes.get(str(texts.text), [])
-    of_parts = [name for name in sizes if sizes[name] == text_sizes]
+    parts_of_text = table.sizes.get(str(texts.text), [])
+    of_parts = [name for name, sizes in table.sizes.items() if sizes == parts_of_text]
     return list(filterfalse({*texts, *of_parts}.__contains__, columns))
 
 
@@ -210,7 +210,7 @@ def _is_label(cell: Any) -> bool:
     if isinstance(cell, str):
         return not _WRITTEN_LIST.fullmatch(cell)
     items = list(filterfalse(missing, items_of(cell)))
-    if not {dict, list, float}.isdisjoint(map(type, items)):
+    if types_of(items) & {dict, list, float}:
         return False
     numbers = [item for item in items if isinstance(item, int)]
     is_vector = len(set(numbers)) < len(numbers)
@@ -263,12 +263,12 @@ def _likeliest(table: Table, labels: list[_Label]) -> _Label:
 
 def _check_documents(table: Table, text: str, label: _Label) -> None:
     """Raise DataFormatError where the rows are words with their tags, whatever parts them."""
-    tags = table.texts.get(label.column)
-    if tags is None or "O" not in label.values or spelling_of(Counter(tags)) is None:
+    tags = Counter(table.texts.get(label.column, []))
+    if "O" not in label.values or spelling_of(tags) is None:
         return
-    cells = table.filled[text]
-    words = sum(len(str(cell).split()) == 1 for cell in cells)
-    if words > 0.9 * len(cells):
+    cells = map(str, table.filled[text])
+    sizes = list(map(len, map(str.split, cells)))
+    if sizes.count(1) > 0.9 * len(sizes):
         shown = ", ".join(sorted(label.values)[:6])
         hint = "write a word and its tag a line, a blank line between sentences: `format: iob`"
         raise table.rows[0].location.bad(f"the rows are words with tags ({shown})", hint)

@@ -58,7 +58,9 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
 
 
 def _is_triple(mention: Any) -> bool:
-    return isinstance(mention, list) and list(map(type, mention)) == [int, int, str]
+    if not isinstance(mention, list):
+        return False
+    return list(map(type, mention)) == [int, int, str]
 
 
 def _named(objects: Sequence[dict[str, Any]], types: Any, names: Sequence[str]) -> str:

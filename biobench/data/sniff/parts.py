@@ -12,7 +12,7 @@ from pathlib import Path
 
 from biobench.core.grouped import grouped
 from biobench.data.readers.base import FilesByRole
-from biobench.data.sniff.base import DataFiles
+from biobench.data.sniff.base import DataFiles, first_names
 from biobench.errors import UsageError
 from biobench.schema.source import FOLD
 from biobench.schema.task import SPLITS
@@ -164,9 +164,7 @@ def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
     corpus = DataFiles(splits)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
     unused = _relative(folder, sorted(set(files).difference(corpus.paths)))
-    if len(unused) > _MOST_UNUSED:
-        unused[_MOST_UNUSED:] = ["…"]
-    return Parts(folder, corpus, names, unused=tuple(unused))
+    return Parts(folder, corpus, names, unused=tuple(first_names(unused, _MOST_UNUSED)))
 
 
 def name_files(parts: Parts, files: FilesByRole) -> Parts:
@@ -177,12 +175,14 @@ def name_files(parts: Parts, files: FilesByRole) -> Parts:
 
 def _folds(folder: Path, splits: FilesByRole) -> int:
     """How many folders 1, 2, ... each hold one file of each split, of the same name; else 0."""
-    numbers = len(next(iter(splits.values())))
+    folds = len(next(iter(splits.values())))
+    numbers = list(map(str, range(1, folds + 1)))
     for paths in splits.values():
-        wanted = {folder / str(number + 1) / paths[0].name for number in range(numbers)}
-        if numbers < 2 or set(paths) != wanted:
+        name = paths[0].name
+        wanted = {folder / number / name for number in numbers}
+        if folds < 2 or set(paths) != wanted:
             return 0
-    return numbers
+    return folds
 
 
 def _named(folder: Path, paths: list[Path]) -> str | list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, items_of, missing
-from biobench.data.sniff.base import Options
+from biobench.data.sniff.base import Options, types_of
 
 Names = Mapping[str, list[str]]
 """Column to what its integers stand for."""
@@ -51,14 +51,19 @@ class Table:
 
     def _filled_with(self, kind: type) -> dict[str, list[Any]]:
         """Columns whose values are all of this type."""
-        types_of = {name: set(map(type, values)) for name, values in self.filled.items()}
-        return {name: self.filled[name] for name, types in types_of.items() if types == {kind}}
+        filled = self.filled.items()
+        return {name: values for name, values in filled if types_of(values) == {kind}}
 
     @property
     def longest_text(self) -> str | None:
         """Of the columns of texts the one that holds most."""
         lengths = {name: sum(map(len, texts)) for name, texts in self.texts.items()}
         return max(lengths, key=lengths.__getitem__, default=None)
+
+    @property
+    def sizes(self) -> dict[str, list[int]]:
+        """Column of lists to how many items each has."""
+        return {name: list(map(len, lists)) for name, lists in self.lists.items()}
 
     def items(self, column: str) -> list[Any]:
         """What the column's cells hold: the items of lists, and what is no list."""

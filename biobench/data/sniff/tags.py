@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import filterfalse
 
-from biobench.data.sniff.base import Options
+from biobench.data.sniff.base import Options, first_names
 
 _USUAL = re.compile(r"O|[BIESUL]-\S+")
 _OUTSIDE = ("O", "o", "0", "OUT", "OUTSIDE", "OTHER", "_")
@@ -17,6 +17,7 @@ _PREFIXED = re.compile(r"([BIESUL])[-_:./](\S+)", re.IGNORECASE)
 _SUFFIXED = re.compile(r"(\S+)[-_:./]([BIESUL])", re.IGNORECASE)
 UNNAMED = "Entity"
 """The label of tags without a type."""
+_MOST_SHOWN = 6
 _MOST_NAMES = 100
 """More different tags are no names of entity types."""
 
@@ -107,7 +108,7 @@ def scheme_options(
     if spelling.bare:
         shared["types"] = {"": UNNAMED}
     if spelling.names_only:
-        names = _listed(spelling.tag_map)
+        names = ", ".join(first_names(spelling.tag_map, _MOST_SHOWN))
         seen = f"tags are names without B or I ({names}): neighbours of one name are one mention"
         return [{"scheme": "IOB1", "decode": "strict", **shared}], seen
     letters, begins = _letters(spelling, sequences)
@@ -116,7 +117,7 @@ def scheme_options(
     if spelling.bare:
         seen += f"; tags are B and I without a type, which is called {UNNAMED} here"
     if spelling.tag_map:
-        seen += f"; tags are spelled {_listed(spelling.tag_map)}"
+        seen += f"; tags are spelled {', '.join(first_names(spelling.tag_map, _MOST_SHOWN))}"
     return [{"scheme": scheme, "decode": decode, **shared} for scheme, decode in schemes], seen
 
 
@@ -144,8 +145,3 @@ def _likely_schemes(letters: set[str], begins: Counter[str]) -> list[tuple[str, 
     if begins["I"] > begins["B"]:
         return [("IOB2", "strict"), ("IOB1", "strict"), ("IOB2", "lenient")]
     return [("IOB2", "strict"), ("IOB2", "lenient"), ("IOB1", "strict")]
-
-
-def _listed(tags: Iterable[str], most: int = 6) -> str:
-    names = list(tags)
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

@@ -75,10 +75,12 @@ def _layout(rows: list[str]) -> _Layout | None:
 def _cut_by(rows: list[str], separator: str) -> _Layout | None:
     """The rows cut at this separator; None where most of them are no token with a tag."""
     fields = [row.split(SEPARATORS[separator]) for row in rows]
-    width, share = common_width(cells for cells in fields if not cells[0].startswith("#"))
+    without_comments = [cells for cells in fields if not cells[0].startswith("#")]
+    width, share = common_width(without_comments)
     if width < 2 or share < _MOST:
         return None
-    columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
+    usual = [cells for cells in fields if len(cells) == width]
+    columns = list(zip(*usual, strict=True))
     has_numbers = width > 2 and all(map(str.isdecimal, columns[0]))
     token = int(has_numbers)  # the column before it holds numbers
     tagged = _tag_column(columns, token)

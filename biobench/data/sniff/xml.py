@@ -41,7 +41,8 @@ def _layers(roots: Iterable[ET.Element]) -> Proposal:
     """Mentions of every type that covers characters, the text's own structure aside."""
     names: set[str] = set()
     for root in roots:
-        names.update(_local(e) for e in root if e.get("begin") != e.get("end"))
+        covering = [element for element in root if element.get("begin") != element.get("end")]
+        names.update(map(_local, covering))
     types = sorted(names.difference(_NO_MENTIONS))
     seen = [f"layers: {', '.join(types)}; take out of `types` what is no mention"]
     reader = {"format": "xmi", "types": dict(zip(types, types, strict=True))}
