@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, chain
 
 from biobench.schema.document import Document, Span
@@ -40,9 +40,10 @@ def unreachable(document: Document) -> tuple[list[Span], list[Span]]:
     cut: list[Span] = []
     blank: list[Span] = []
     for span in document.spans:
-        if inside_word(text, span.start) or inside_word(text, span.end):
+        surface = text[span.start : span.end]
+        if any(map(partial(inside_word, text), span[:2])):
             cut.append(span)
-        elif text[span.start].isspace() or text[span.end - 1].isspace():
+        elif surface != surface.strip():
             blank.append(span)
     return cut, blank
 

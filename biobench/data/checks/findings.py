@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 
 from biobench.core.grouped import grouped
 from biobench.core.text import plural
@@ -167,8 +168,8 @@ def _dropped(documents: Splits) -> Iterator[Cases]:
         dropped: list[str] = []
         mentions = 0
         for document in documents[name]:
-            findings = [remark.finding for remark in document.remarks]
-            dropped += [document.id] * findings.count("dropped")
+            findings = Counter(map(attrgetter("finding"), document.remarks))
+            dropped += [document.id] * findings["dropped"]
             mentions += len(document.spans)
         mentions += len(dropped)
         remedy = "`reader.decode: lenient` keeps them"

@@ -126,11 +126,13 @@ def _type(table: Table, label: _Label) -> str:
 
 def _dropping(table: Table, proposal: Proposal, text: str, label: _Label) -> list[Proposal]:
     """The same without the rows that lack a text or a label, where JSON has such."""
+    if table.reader["format"] != "json":
+        return []
     lacking: list[DataRow] = []
     for row in table.rows:
         if _is_blank(row, text) or missing(row.values.get(label.column)):
             lacking.append(row)
-    if not lacking or table.reader["format"] != "json":
+    if not lacking:
         return []
     numbers = f"{len(lacking)} of {len(table.rows)}"
     seen = f"rows: {numbers} have no text or no label and are left out"

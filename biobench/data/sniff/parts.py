@@ -200,9 +200,11 @@ def _named(folder: Path, paths: list[Path]) -> str | list[str]:
     below = ["**"]
     if len(depths) == 1:
         below = ["*"] * depths.pop()
-    stem = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 (letters are meant)
+    file_names = list(map(attrgetter("name"), paths))
+    stem = os.path.commonprefix(file_names)  # noqa: RUF071 (letters are meant)
     ending = f"*{paths[0].suffix}"
-    for pattern in (within.joinpath(*below, ending), within / f"{stem}{ending}"):
-        if set(folder.glob(pattern.as_posix())) == set(paths):
-            return pattern.as_posix()
+    for path in (within.joinpath(*below, ending), within / f"{stem}{ending}"):
+        pattern = path.as_posix()
+        if set(folder.glob(pattern)) == set(paths):
+            return pattern
     return names

@@ -12,6 +12,8 @@ from biobench.data.readers.tokens import SEPARATORS
 from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width, lines_of
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
+Column = tuple[str, ...]
+"""The cells of all rows."""
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
 _MOST = 0.9
 """Share of the lines that must have one shape; the reader names the others."""
@@ -83,26 +85,32 @@ def _cut_by(rows: list[str], separator: str) -> _Layout | None:
     columns = list(zip(*usual, strict=True))
     has_numbers = width > 2 and all(map(str.isdecimal, columns[0]))
     token = int(has_numbers)  # the column before it holds numbers
-    tagged = _tag_column(columns, token)
-    if tagged is None or _are_texts(columns[token]):
+    return _with_tags(columns, token, separator)
+
+
+def _with_tags(columns: list[Column], token: int, separator: str) -> _Layout | None:
+    """The tokens with the last column of tags behind them; None where there is none, or where texts
+    stand in place of the tokens.
+    """
+    if _are_texts(columns[token]):
         return None
-    tag, spelling = tagged
-    return _Layout(separator=separator, width=width, token=token, tag=tag, spelling=spelling)
+    for tag in range(len(columns) - 1, token, -1):
+        spelling = spelling_of(Counter(columns[tag]))
+        if spelling is not None:
+            return _Layout(
+                separator=separator,
+                width=len(columns),
+                token=token,
+                tag=tag,
+                spelling=spelling,
+            )
+    return None
 
 
-def _are_texts(cells: tuple[str, ...]) -> bool:
+def _are_texts(cells: Column) -> bool:
     """Whether cells hold blanks: rows of texts may have labels that look like tags."""
     blanks = sum(" " in cell.strip() for cell in cells)
     return blanks >= (1 - _MOST) * len(cells)
-
-
-def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelling] | None:
-    """(number, spelling) of the last column of tags behind the tokens; None where there is none."""
-    for number in range(len(columns) - 1, token, -1):
-        spelling = spelling_of(Counter(columns[number]))
-        if spelling is not None:
-            return number, spelling
-    return None
 
 
 def _sequences(layout: _Layout, lines: list[str]) -> Iterator[list[str]]:
