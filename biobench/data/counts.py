@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 
 from biobench.core.text import plural
@@ -32,18 +33,15 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     documents with any label and per label. Labels without support are skipped.
     """
     result = {"documents": len(documents), "groups": len(groups_of(documents))}
-    support: Counter[str] = Counter()
     if ner:
-        result |= {"tokens": 0, "mentions": 0}
-        for document in documents:
-            result["tokens"] += len(document.tokens)
-            result["mentions"] += len(document.spans)
-            support.update(span.label for span in document.spans)
+        tokens = map(attrgetter("tokens"), documents)
+        spans = list(chain.from_iterable(map(attrgetter("spans"), documents)))
+        support = Counter(map(attrgetter("label"), spans))
+        result |= {"tokens": sum(map(len, tokens)), "mentions": len(spans)}
     else:
-        result["labelled"] = 0
-        for document in documents:
-            result["labelled"] += bool(document.labels)
-            support.update(document.labels)
+        labels_of_documents = list(map(attrgetter("labels"), documents))
+        support = Counter(chain.from_iterable(labels_of_documents))
+        result["labelled"] = sum(map(bool, labels_of_documents))
     return result | _positive(support, labels)
 
 
@@ -96,10 +94,12 @@ def unexpressed_in_words(counted: Counts) -> str:
     total = 0
     splits: list[str] = []
     for split, numbers in counted.items():
-        labels = ", ".join(f"{label} {number}" for label, number in numbers.items())
-        splits.append(f"{split} {sum(numbers.values())} ({labels})")
-        total += sum(numbers.values())
+        number = sum(numbers.values())
+        labels = [f"{label} {support}" for label, support in numbers.items()]
+        splits.append(f"{split} {number} ({', '.join(labels)})")
+        total += number
     if not total:
         return ""
+    mentions = plural(total, "mention")
     words = "that units, tokens or decoding cannot express, in no score"
-    return f"{total} {plural(total, 'mention')} {words}: {'; '.join(splits)}"
+    return f"{total} {mentions} {words}: {'; '.join(splits)}"

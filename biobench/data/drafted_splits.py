@@ -40,11 +40,13 @@ def drafted_splits(layout: Parts, documents: Sequence[Document], type: str) -> s
     if "train" not in files:
         drawn = _ratios(documents, type, by)
         shares = ", ".join(map(str, drawn.ratios))
-        return f"{{ratios: [{shares}], seed: {drawn.seed}, method: {drawn.method}{by_group}}}"
+        how = f"seed: {drawn.seed}, method: {drawn.method}"
+        return f"{{ratios: [{shares}], {how}{by_group}}}"
     folds = f"fold_files: {layout.folds}, " if layout.folds else ""
-    train = [d for d in documents if d.split == "train"]
+    train = [document for document in documents if document.split == "train"]
     units = len(groups_of(train)) if by == "group" else len(train)
-    tail = f"validation_from_train_tail: {max(1, units // 10)}"
+    size = max(1, units // 10)
+    tail = f"validation_from_train_tail: {size}"
     return f"{{{folds}{tail}{by_group}}}  # check: the end of train, about a tenth"
 
 
@@ -89,11 +91,8 @@ def _unknown_to_training(documents: SplitDocuments) -> list[Document]:
     train, test = documents["train"], documents["test"]
     copies = set(same(readings(test), readings(train)))
     train_groups = groups_of(train)
-    unknown: list[Document] = []
-    for number, document in enumerate(test):
-        if number not in copies and document.group not in train_groups:
-            unknown.append(document)
-    return unknown
+    new = [document for number, document in enumerate(test) if number not in copies]
+    return [document for document in new if document.group not in train_groups]
 
 
 def gate_remark(layout: Parts, documents: SplitDocuments, type: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from biobench.core.files import canonical
 from biobench.data.catalog import LoadedTask
@@ -27,22 +28,29 @@ def identity(model: BaseModel) -> dict[str, Any]:
     """
     result: dict[str, Any] = {}
     for name, info in type(model).model_fields.items():
-        extra = info.json_schema_extra
-        if isinstance(extra, dict) and extra.get("descriptive"):
-            continue
-        if isinstance(extra, dict) and extra.get("later") and getattr(model, name) == info.default:
-            continue
-        result[name] = _plain(getattr(model, name))
+        value = getattr(model, name)
+        if not _is_left_out(info, value):
+            result[name] = _plain(value)
     return result
+
+
+def _is_left_out(info: FieldInfo, value: Any) -> bool:
+    """Whether the field is descriptive, or came later and has its default."""
+    marks = info.json_schema_extra
+    if not isinstance(marks, dict):
+        return False
+    if marks.get("later") and value == info.default:
+        return True
+    return bool(marks.get("descriptive"))
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return identity(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return list(map(_plain, value))
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     return value
 
 
@@ -53,7 +61,8 @@ def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
     in.
     """
     source = task.source(source_id)
-    spec = {name: value for name, value in identity(task.spec).items() if name not in _NOT_IDENTITY}
+    fields = identity(task.spec)
+    spec = {name: fields[name] for name in fields if name not in _NOT_IDENTITY}
     spec["source"] = source.id
     options = task.options[source.id]
     spec["reader"] = identity(options) | options.former
@@ -86,10 +95,9 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
 
 def release_of(task: LoadedTask, source: str, data_hash: str) -> str | None:
     """The name of the known release of this source that has this hash; None where there is none."""
-    for name, digest in task.source(source).releases.items():
-        if digest == data_hash:
-            return name
-    return None
+    releases = task.source(source).releases
+    names = [name for name, digest in releases.items() if digest == data_hash]
+    return next(iter(names), None)
 
 
 def release_problem(task: LoadedTask, source: str, data_hash: str) -> str | None:

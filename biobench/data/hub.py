@@ -54,11 +54,17 @@ class Repository:
     @property
     def tables(self) -> list[str]:
         """The files whose endings are those of tables."""
-        return [name for name in self.sizes if _TABLES.fullmatch(name) and name not in _CARDS]
+        tables = filter(_TABLES.fullmatch, self.sizes)
+        return [name for name in tables if name not in _CARDS]
 
     def bad(self, what: str, hint: str) -> DataFormatError:
         """The error for what it holds."""
         return DataFormatError(f"{_shown(self.source)}: {what}", hint=hint)
+
+    def require(self, holds: object, what: str, hint: str = _CONVERTED) -> None:
+        """Raise that error unless the condition holds."""
+        if not holds:
+            raise self.bad(what, hint)
 
 
 def source_named(name: str, revision: str | None) -> HubSource:
@@ -97,18 +103,16 @@ def download_files(source: HubSource, commit: str, patterns: list[str]) -> dict[
     )
     with explained(source):
         snapshot = Path(patiently(take))
-    files: dict[str, Path] = {}
-    for path in filter(Path.is_file, snapshot.rglob("*")):
-        files[path.relative_to(snapshot).as_posix()] = path
-    wanted: set[str] = set()
-    for pattern in patterns:
-        wanted.update(fnmatch.filter(files, pattern))
-    for name in sorted(wanted):
+    paths = filter(Path.is_file, snapshot.rglob("*"))
+    files = {path.relative_to(snapshot).as_posix(): path for path in paths}
+    matches = [fnmatch.filter(files, pattern) for pattern in patterns]
+    wanted = sorted(set(chain.from_iterable(matches)))
+    for name in wanted:
         wrong = damage(files[name])
         if wrong is not None:
             hint = f"delete {files[name].resolve()} and fetch again"
             raise DataUnavailableError(f"{_shown(source)}: {name}: {wrong}", hint=hint)
-    return {name: files[name] for name in sorted(wanted)}
+    return {name: files[name] for name in wanted}
 
 
 def _shown(source: HubSource) -> str:
@@ -138,11 +142,11 @@ def read_tables(source: HubSource, work: Path) -> tuple[HubSource, Path]:
     """
     repository = look_up(source)
     script = f"{source.repo.partition('/')[2]}.py"
-    if script in repository.sizes:
-        raise repository.bad(f"its script {script} is never run", _CONVERTED)
-    if not 0 < len(repository.tables) <= _MOST_LISTED:
-        problem = f"it holds {len(repository.tables):,} csv, tsv, json, parquet or arrow files"
-        raise repository.bad(f"{problem}; 1 to {_MOST_LISTED:,} are looked at", _CONVERTED)
+    repository.require(script not in repository.sizes, f"its script {script} is never run")
+    number = len(repository.tables)
+    files = f"it holds {number:,} csv, tsv, json, parquet or arrow files"
+    is_looked_at = 0 < number <= _MOST_LISTED
+    repository.require(is_looked_at, f"{files}; 1 to {_MOST_LISTED:,} are looked at")
     copy, target = (work / "repository").resolve(), work / "tables"
     copy.mkdir(parents=True)
     target.mkdir()
@@ -173,15 +177,18 @@ def _download(repository: Repository, copy: Path, arguments: Mapping[str, str]) 
 
     for name in repository.tables:
         _must_lie_below(repository, name)
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).touch()
+        stand_in = copy / name
+        stand_in.parent.mkdir(parents=True, exist_ok=True)
+        stand_in.touch()
     splits = load_dataset_builder(**arguments).config.data_files or {}
-    names = [Path(path).relative_to(copy).as_posix() for path in chain(*splits.values())]
+    paths = map(Path, chain(*splits.values()))
+    names = [path.relative_to(copy).as_posix() for path in paths]
     size = sum(map(repository.sizes.__getitem__, names))
-    if len(names) > MOST_FILES or size > MOST_BYTES:
-        message = f"{len(names):,} files with {size:,} bytes; at most {MOST_FILES:,} with"
-        raise repository.bad(f"{message} {MOST_BYTES:,} are read", _BY_HAND)
-    _link(copy, download_files(repository.source, repository.commit, list(map(glob.escape, names))))
+    fits = len(names) <= MOST_FILES and size <= MOST_BYTES
+    message = f"{len(names):,} files with {size:,} bytes; at most {MOST_FILES:,} with"
+    repository.require(fits, f"{message} {MOST_BYTES:,} are read", _BY_HAND)
+    exact_names = list(map(glob.escape, names))
+    _link(copy, download_files(repository.source, repository.commit, exact_names))
 
 
 def _write(repository: Repository, target: Path, arguments: Mapping[str, str]) -> None:
@@ -190,6 +197,7 @@ def _write(repository: Repository, target: Path, arguments: Mapping[str, str]) -
     from datasets import Features, load_dataset
 
     rows, size = 0, 0
+    too_many = f"more than {MOST_ROWS:,} rows or {MOST_BYTES:,} bytes of them"
     for split, stream in load_dataset(**arguments, streaming=True).items():
         tables = stream.with_format("arrow").iter(batch_size=_ROWS)
         head = next(tables, None)
@@ -199,28 +207,26 @@ def _write(repository: Repository, target: Path, arguments: Mapping[str, str]) -
         with pq.ParquetWriter(target / f"{split}.parquet", features.arrow_schema) as writer:
             for table in chain([head], tables):
                 rows, size = rows + table.num_rows, size + table.nbytes
-                if rows > MOST_ROWS or size > MOST_BYTES:
-                    message = f"more than {MOST_ROWS:,} rows or {MOST_BYTES:,} bytes of them"
-                    raise repository.bad(message, _BY_HAND)
+                fits = rows <= MOST_ROWS and size <= MOST_BYTES
+                repository.require(fits, too_many, _BY_HAND)
                 writer.write_table(table.cast(writer.schema))
 
 
 def _link(folder: Path, files: Mapping[str, Path]) -> None:
     """Let the files of the client's cache stand in the folder."""
     for name, path in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(path.resolve())
+        link = folder / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.resolve())
 
 
 def _bring_cards(repository: Repository, copy: Path) -> None:
     """Bring the files that say something of the others. Raises DataFormatError for large ones."""
-    cards: list[str] = []
-    for name in _CARDS:
-        if repository.sizes.get(name, 0) > _MOST_CARD_BYTES:
-            raise repository.bad(f"its card has more than {_MOST_CARD_BYTES:,} bytes", _CONVERTED)
-        if name in repository.sizes:
-            cards.append(name)
+    cards = [name for name in _CARDS if name in repository.sizes]
+    for name in cards:
+        is_small = repository.sizes[name] <= _MOST_CARD_BYTES
+        repository.require(is_small, f"its card has more than {_MOST_CARD_BYTES:,} bytes")
     if cards:
         _link(copy, download_files(repository.source, repository.commit, cards))
 
@@ -231,19 +237,12 @@ def named_configurations(repository: Repository, copy: Path) -> list[dict[str, A
     Raises DataFormatError for a card that leads out of its repository, or may grow in memory.
     """
     import yaml
-    from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-    card = copy / _CARDS[0]
-    if not card.is_file():
-        return []
-    with card.open(encoding="utf-8", newline="") as stream:
-        # the same expression as that of `datasets`: another might not see all that it sees
-        head = REGEX_YAML_BLOCK.search(stream.read())
-    if head is None:
-        return []
-    if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(head[2])):
-        raise repository.bad("its card has YAML aliases, which are not read", _CONVERTED)
-    configurations = (yaml.safe_load(head[2]) or {}).get("configs") or []
+    head = _head_of_card(copy)
+    tokens = set(map(type, yaml.scan(head)))
+    has_aliases = yaml.AliasToken in tokens
+    repository.require(not has_aliases, "its card has YAML aliases, which are not read")
+    configurations = (yaml.safe_load(head) or {}).get("configs") or []
     for configuration in configurations:
         for name in _paths_of(configuration):
             _must_lie_below(repository, name)
@@ -251,13 +250,28 @@ def named_configurations(repository: Repository, copy: Path) -> list[dict[str, A
     return list(configurations)
 
 
+def _head_of_card(copy: Path) -> str:
+    """The YAML that the card in this folder begins with; empty where there is none."""
+    from huggingface_hub.repocard import REGEX_YAML_BLOCK
+
+    card = copy / _CARDS[0]
+    if not card.is_file():
+        return ""
+    with card.open(encoding="utf-8", newline="") as stream:
+        # the same expression as that of `datasets`: another might not see all that it sees
+        head = REGEX_YAML_BLOCK.search(stream.read())
+    if head is None:
+        return ""
+    return str(head[2])
+
+
 def _check_separator(repository: Repository, configuration: Mapping[str, Any]) -> None:
     """Raise DataFormatError where columns are parted by an expression, which may take for ever."""
     for field in ("sep", "delimiter"):
         sign = str(configuration.get(field, ","))
-        if len(sign) > 1 and sign not in _SEPARATORS:
-            message = f"its card parts columns by the expression '{sign}', which is not tried"
-            raise repository.bad(message, _CONVERTED)
+        is_tried = len(sign) <= 1 or sign in _SEPARATORS
+        problem = f"its card parts columns by the expression '{sign}', which is not tried"
+        repository.require(is_tried, problem)
 
 
 def _paths_of(configuration: Mapping[str, Any]) -> Iterator[str]:
@@ -273,13 +287,12 @@ def _listed(names: str | list[Any]) -> list[Any]:
 
 def _must_lie_below(repository: Repository, path: str) -> None:
     """Raise DataFormatError for a path that leaves the repository, or names an archive's member."""
+    lies_below = "::" not in path
     try:
         below(path)
-        leaves = "::" in path
     except ValueError:
-        leaves = True
-    if leaves:
-        raise repository.bad(f"it names '{path}', which is no file of its own", _CONVERTED)
+        lies_below = False
+    repository.require(lies_below, f"it names '{path}', which is no file of its own")
 
 
 def _configuration(repository: Repository, card: list[dict[str, Any]]) -> tuple[str, str | None]:
@@ -325,9 +338,8 @@ def _one_of(repository: Repository, names: list[str], marked: list[str]) -> str:
         problem = "several configurations"
         only = names if len(names) == 1 else []
         wanted = [*marked, *only, "default"][0]
-    if wanted not in names:
-        hint = f"name one as hub:{repository.source.repo}:CONFIG: {', '.join(names)}"
-        raise repository.bad(f"it has {problem}", hint)
+    hint = f"name one as hub:{repository.source.repo}:CONFIG: {', '.join(names)}"
+    repository.require(wanted in names, f"it has {problem}", hint)
     return wanted
 
 

@@ -6,11 +6,13 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from biobench.core.files import sha256_of
+from biobench.core.grouped import grouped
 from biobench.data.catalog import LoadedTask
 from biobench.data.counts import Counts, compare_counts, count, count_unexpressed, label_occurrences
 from biobench.data.hashing import documents_hash
@@ -169,9 +171,11 @@ def read_source(task: LoadedTask, location: LocatedFiles) -> Part:
     options, redact = task.options[location.source.id], task.spec.access == "agreement"
     request = Request(options, location.files, task.spec, redact, original=location.original)
     read = get_reader(options.format).read
-    labels, every = apply_rule(task.spec.labels, list(_checked(request, read(request))))
+    sound = list(_checked(request, read(request)))
+    labels, labelled = apply_rule(task.spec.labels, sound)
+    splits = task.spec.splits_of(location.source)
     with withholding(redact):
-        split = assign_splits(every, task.spec.splits_of(location.source), task.folder)
+        split = assign_splits(labelled, splits, task.folder)
     documents = get_kind(task.spec.type).arranged(split)
     _check_filled(task, location, documents)
     return labels, documents
@@ -226,9 +230,8 @@ def _check_spans(location: FileLine, document: Document) -> None:
     """Refuse a span that holds no character of the text."""
     length = len(document.text)
     for start, end, _ in document.spans:
-        if not 0 <= start < end <= length:
-            message = f"span {start}-{end} leaves the text (length {length})"
-            raise location.bad(message, "check offsets")
+        message = f"span {start}-{end} leaves the text (length {length})"
+        location.require(0 <= start < end <= length, message, "check offsets")
 
 
 def _location(request: Request[Any], document: Document) -> FileLine:
@@ -254,15 +257,15 @@ def _check_form(location: FileLine, document: Document) -> None:
     spec = location.request.spec
     kind = get_kind(spec.type)
     text = document.text if kind.tagged else document.reading
-    if not text.strip():
-        hint = "remove it, or set `reader.drop_missing` or `reader.segment: line` where it has them"
-        raise location.bad("document {} has no text", hint, document.id)
-    if kind.tagged and not document.tokens:
-        hint = f"{spec.type} needs a token format, or `reader.tokens`"
-        raise location.bad("document {} has no tokens", hint, document.id)
-    if kind.single and len(document.labels) != 1:
-        message = f"{len(document.labels)} labels in a single-label task"
-        raise location.bad(message, "each document needs exactly one")
+    hint = "remove it, or set `reader.drop_missing` or `reader.segment: line` where it has them"
+    location.require(text.strip(), "document {} has no text", hint, document.id)
+    hint = f"{spec.type} needs a token format, or `reader.tokens`"
+    has_tokens = not kind.tagged or document.tokens
+    location.require(has_tokens, "document {} has no tokens", hint, document.id)
+    number = len(document.labels)
+    message = f"{number} labels in a single-label task"
+    fits = not kind.single or number == 1
+    location.require(fits, message, "each document needs exactly one")
     problem = kind.problem(spec, document)
     if problem is not None:
         raise location.bad(*problem)
@@ -301,7 +304,10 @@ def limited(documents: SplitDocuments, limit: int) -> SplitDocuments:
     if limit < 1:
         raise DataFormatError(f"limit {limit} leaves no training document", hint="give at least 1")
     share = min(1.0, limit / len(documents["train"]))
-    drawn = {name: _draw(documents[name], round(share * len(documents[name]))) for name in SPLITS}
+    drawn: SplitDocuments = {}
+    for name in SPLITS:
+        size = round(share * len(documents[name]))
+        drawn[name] = _draw(documents[name], size)
     drawn["train"] = _draw(documents["train"], limit)
     return drawn
 
@@ -322,10 +328,7 @@ def subset(
 
 def _draw(documents: Sequence[Document], size: int) -> list[Document]:
     """The first of the fixed shuffle, `size` at most but never none."""
-    units: dict[str, list[int]] = {}
-    for i, document in enumerate(documents):
-        # Half a pair would let the query or the document alone tell the answer.
-        units.setdefault(document.id if document.plan is None else document.group, []).append(i)
+    units = grouped(range(len(documents)), partial(_unit_of, documents))
     order = list(units.values())
     random.Random(_LIMIT_SEED).shuffle(order)
     drawn: list[int] = []
@@ -333,4 +336,12 @@ def _draw(documents: Sequence[Document], size: int) -> list[Document]:
         if drawn and len(drawn) + len(unit) > size:
             break
         drawn += unit
-    return [documents[i] for i in sorted(drawn)]
+    return [documents[place] for place in sorted(drawn)]
+
+
+def _unit_of(documents: Sequence[Document], place: int) -> str:
+    """What is drawn as a whole: half a pair of a needle would let the query or the document alone
+    tell the answer.
+    """
+    document = documents[place]
+    return document.id if document.plan is None else document.group

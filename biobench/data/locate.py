@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, filterfalse
+from operator import attrgetter
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
@@ -16,6 +19,7 @@ DataRoot = str | Path | None
 """A data folder; None stands for the default one."""
 
 
+_NEEDED = {"agreement": "a signed agreement", "registration": "a registration"}
 HOMEPAGE = "https://example.org"
 """What a new task has in the place of an address until somebody fills it in."""
 
@@ -87,12 +91,13 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
     """The files that a name or a glob finds; of a glob without macOS resource files."""
     if not is_pattern(pattern):
         return list(filter(Path.is_file, [folder / pattern]))
-    paths: list[Path] = []
-    for path in folder.glob(pattern):
-        of_macos = path.name.startswith("._") or "__MACOSX" in path.parts
-        if path.is_file() and not of_macos:
-            paths.append(path)
-    return paths
+    files = filter(Path.is_file, folder.glob(pattern))
+    return list(filterfalse(_is_resource, files))
+
+
+def _is_resource(path: Path) -> bool:
+    """Whether macOS put the file into an archive, beside the file itself."""
+    return path.name.startswith("._") or "__MACOSX" in path.parts
 
 
 def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
@@ -102,9 +107,9 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     remedy) when none is there.
     """
     locations = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
-    for location in locations:
-        if location.complete:
-            return location
+    complete = next(filter(attrgetter("complete"), locations), None)
+    if complete is not None:
+        return complete
     problem = f"no data below {data_dir}"
     for location in locations:
         if location.partial:
@@ -119,11 +124,8 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
 def _incomplete(task: LoadedTask, location: LocatedFiles, data_dir: Path) -> DataFormatError:
     """Of the first file that is missing, with the line of the spec that names it."""
     source, name = location.source, location.missing[0]
-    path = [*task.spec.path_of(source), "files"]
-    for role, names in source.files.items():
-        if name in patterns_of({role: names}):
-            path.append(role)
-            break
+    roles = [role for role, names in source.files.items() if name in patterns_of({role: names})]
+    path = [*task.spec.path_of(source), "files", *roles[:1]]
     message = (
         f"task {task.id}: file '{location.folder / name}' is missing, others of source "
         f"'{source.id}' are there"
@@ -165,8 +167,8 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
     put = f"put {by_hand(source, data_dir)}"
     status = f"`biobench data status {task.id} --steps`"
     if spec.access != "open":
-        kind = "a signed agreement" if spec.access == "agreement" else "a registration"
-        return f"the data needs {kind}: see {spec.homepage}, then {put} ({status} has the steps)"
+        needed = _NEEDED[spec.access]
+        return f"the data needs {needed}: see {spec.homepage}, then {put} ({status} has the steps)"
     origins = addresses(source)
     if origins:
         listed = f"{status} lists {len(origins)} addresses"
@@ -206,10 +208,8 @@ def preferred(task: LoadedTask) -> Source:
     """The source that a user is sent to: of open data the first that can be fetched, else the
     first.
     """
-    for source in task.spec.all_sources:
-        if can_fetch(task, source):
-            return source
-    return task.spec.all_sources[0]
+    sources = task.spec.all_sources
+    return next(filter(partial(can_fetch, task), sources), sources[0])
 
 
 def by_hand(source: Source, data_dir: Path) -> str:
@@ -225,9 +225,8 @@ def by_hand(source: Source, data_dir: Path) -> str:
 
 def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
-    result: list[str] = []
-    for release in source.releases_read:
-        result += [item.url for item in release.downloads]
+    downloads = chain.from_iterable(map(attrgetter("downloads"), source.releases_read))
+    result = [download.url for download in downloads]
     if source.hub is not None:
         part = source.hub.config or source.hub.path or "all folders"
         result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {part}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from biobench.core.text import folded, runs, words
-from biobench.data.checks.similar import normalised
+from biobench.data.checks.similar import normalised, readings
 from biobench.errors import UsageError
 from biobench.schema.contamination import SplitOverlap
 from biobench.schema.document import Document
@@ -37,16 +39,12 @@ def overlap(
     corpus. Raises UsageError where the corpus holds no text.
     """
     hashes_of: dict[tuple[str, str], list[_Hashes]] = {}
-    texts: set[int] = set()
-    grams: set[int] = set()
     for task, splits in tasks.items():
         for split in _SPLITS:
-            hashes_of[task, split] = []
-            for document in splits[split]:
-                hashes = _Hashes(_whole(document.reading), _grams(document.reading))
-                hashes_of[task, split].append(hashes)
-                texts.add(hashes.text)
-                grams.update(hashes.grams)
+            hashes_of[task, split] = list(map(_hashes, readings(splits[split])))
+    every = list(chain.from_iterable(hashes_of.values()))
+    texts = set(map(attrgetter("text"), every))
+    grams = set(chain.from_iterable(map(attrgetter("grams"), every)))
     seen_texts: set[int] = set()
     seen_grams: set[int] = set()
     digest = hashlib.sha256()
@@ -78,6 +76,10 @@ def _counted(documents: list[_Hashes], texts: set[int], grams: set[int]) -> Spli
             seen=is_exact or ngrams_seen > 0,
         )
     return SplitOverlap(**{name: counts[name] for name in SplitOverlap.model_fields})
+
+
+def _hashes(text: str) -> _Hashes:
+    return _Hashes(_whole(text), _grams(text))
 
 
 def _grams(text: str) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from biobench.data.fetch import fetch_named
 from biobench.data.load import CountedSource, read_counted
 from biobench.data.locate import HOMEPAGE
 from biobench.data.sniff import Attempt, Wanted, sniff
+from biobench.data.sniff.base import first_names
 from biobench.data.sniff.languages import language_of
 from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
 from biobench.data.sniff.persons import signs_of_persons
@@ -189,8 +190,7 @@ def _guessed(corpus: _Corpus) -> list[str]:
     """What the data was taken for."""
     proposal, labels, layout = corpus.trial.proposal, corpus.trial.labels, corpus.layout
     numbered = [f"{label} {number}" for label, number in sorted(labels.items())]
-    if len(numbered) > _MOST_SHOWN:
-        numbered[_MOST_SHOWN:] = ["…"]
+    shown = ", ".join(first_names(numbered, _MOST_SHOWN))
     splits: list[str] = []
     for name, files in layout.names.items():
         listed = files if isinstance(files, str) else f"{len(files)} files"
@@ -199,19 +199,19 @@ def _guessed(corpus: _Corpus) -> list[str]:
         f"type: {proposal.type}",
         f"reader: {flow(proposal.reader)}",
         *proposal.seen,
-        f"labels: {len(labels)}: {', '.join(numbered)}",
+        f"labels: {len(labels)}: {shown}",
         f"splits: {', '.join(splits)}",
     ]
-    if proposal.columns:
-        lines.append(f"columns: {_names(proposal.columns)}")
-    if proposal.unused:
-        lines.append(f"not read: {_names(proposal.unused)}")
-    if layout.unused:
-        lines.append(f"files not used: {', '.join(layout.unused)}")
+    further = {
+        "columns": _names(proposal.columns),
+        "not read": _names(proposal.unused),
+        "files not used": ", ".join(layout.unused),
+    }
+    lines += [f"{what}: {names}" for what, names in further.items() if names]
     return lines
 
 
-def _names(columns: list[str]) -> str:
+def _names(columns: Iterable[str]) -> str:
     return ", ".join(name.strip() or "(without a name)" for name in columns)
 
 
@@ -295,8 +295,10 @@ def _facts(source: CountedSource, findings: list[Finding]) -> str:
         counts = {name: number for name, number in source.counts[split].items() if number}
         lines.append(f"  {split}: {flow(counts)}")
     numbers = {finding.name: finding.number for finding in findings if finding.of_the_corpus}
-    look = "  # check: look at each, `biobench data verify`" if numbers else ""
-    return "\n".join([*lines, f"findings: {flow(numbers)}{look}"]) + "\n"
+    known = f"findings: {flow(numbers)}"
+    if numbers:
+        known += "  # check: look at each, `biobench data verify`"
+    return "\n".join([*lines, known, ""])
 
 
 def recounted(task: LoadedTask, data_dir: Path) -> str:
@@ -318,7 +320,8 @@ _PLAIN = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")
 def flow(value: Any) -> str:
     """A value as YAML on one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
+        items = [f"{flow(name)}: {flow(item)}" for name, item in value.items()]
+        return f"{{{', '.join(items)}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(flow, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value):

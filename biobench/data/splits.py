@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from biobench.core.files import inside, read_regular
+from biobench.core.grouped import grouped
 from biobench.data.counts import groups_of
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -60,8 +62,15 @@ def assign_splits(
         drawn = _RULES.get(type(splits), _official)(documents, splits)
     result: SplitDocuments = {}
     for name in SPLITS:
-        result[name] = [d if d.split == name else replace(d, split=name) for d in drawn[name]]
+        result[name] = list(map(partial(_placed, name), drawn[name]))
     return result
+
+
+def _placed(split: str, document: Document) -> Document:
+    """The document as one of this split."""
+    if document.split == split:
+        return document
+    return replace(document, split=split)
 
 
 def _no_documents() -> SplitDocuments:
@@ -132,8 +141,9 @@ def _shuffled_once(n: int, shares: list[Fraction], splits: SplitRatios) -> Posit
         for i in by_remainder[: n - sum(sizes)]:
             sizes[i] += 1
     order = permutation(n, splits.seed, "random")
-    held_out = order[sizes[0] :]
-    return order[: sizes[0]], held_out[: sizes[1]], held_out[sizes[1] :]
+    train, validation, _ = sizes
+    held_out = train + validation
+    return order[:train], order[train:held_out], order[held_out:]
 
 
 def _hold_out(
@@ -153,10 +163,7 @@ def _unit(by: str) -> Callable[[Document], str]:
 
 
 def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> SplitDocuments:
-    unit_of = _unit(splits.by)
-    units: SplitDocuments = {}
-    for document in documents:
-        units.setdefault(unit_of(document), []).append(document)
+    units = grouped(documents, _unit(splits.by))
     names = sorted(units) if splits.method == "random" else list(units)
     result: SplitDocuments = {}
     for split, positions in zip(SPLITS, ratio_indices(len(names), splits), strict=True):
@@ -178,15 +185,12 @@ def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
 def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> SplitDocuments:
     _check_cuts(documents, splits)
     result = _no_documents()
-    drawn: list[Document] = []
-    for document in documents:
-        if document.split == "test":
-            result["test"].append(document)
-        else:
-            drawn.append(document)
-    ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
+    result["test"] = [document for document in documents if document.split == "test"]
+    drawn = [document for document in documents if document.split != "test"]
+    cuts = [int(share * len(drawn)) for share in splits.cuts]
+    parts = itertools.pairwise([0, *cuts, len(drawn)])
     order = shuffled_order(len(drawn), splits)
-    for name, (start, end) in zip(SPLITS, itertools.pairwise(ends), strict=False):
+    for name, (start, end) in zip(SPLITS, parts, strict=False):
         result[name] = [drawn[i] for i in sorted(order[start:end])]
     return result
 
@@ -211,16 +215,16 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> SplitDocuments
     size, unit_of = splits.validation_from_train_tail, _unit(splits.by)
     units = list(dict.fromkeys(map(unit_of, result["train"])))
     if result["validation"] or size >= len(units):
+        number, unit = len(result["validation"]), f"{splits.by}s"
         message = (
-            f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s "
-            f"({len(result['validation'])} documents are in a validation file)"
+            f"cannot cut {size} validation {unit} from {len(units)} training {unit} "
+            f"({number} documents are in a validation file)"
         )
         raise DataFormatError(message, hint="check splits.validation_from_train_tail and `files`")
     tail = set(units[-size:])
-    train, result["train"] = result["train"], []
-    for document in train:
-        split = "validation" if unit_of(document) in tail else "train"
-        result[split].append(document)
+    train = result["train"]
+    result["validation"] = [document for document in train if unit_of(document) in tail]
+    result["train"] = [document for document in train if unit_of(document) not in tail]
     return result
 
 

@@ -85,10 +85,6 @@ def files_of(location: LocatedFiles) -> list[Path]:
     files that lie beside named texts.
     """
     listed: set[Path] = set()
-    for paths in (*location.files.values(), *location.original.values()):
-        listed.update(paths)
-    for path in list(listed):
-        annotation = path.with_suffix(".ann")
-        if path.suffix == ".txt" and annotation.is_file():
-            listed.add(annotation)
-    return sorted(listed)
+    listed.update(*location.files.values(), *location.original.values())
+    annotations = [path.with_suffix(".ann") for path in listed if path.suffix == ".txt"]
+    return sorted(listed.union(filter(Path.is_file, annotations)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from biobench.data.catalog import (
@@ -65,13 +66,16 @@ def suite_tasks(name: str) -> list[LoadedTask]:
     `load_suite`.
     """
     spec = load_suite(name)
-    paths: list[str | Path] = []
     if spec is not None:
         members = [task_of(member, name) for member in spec.tasks]
         return [load_task(task) for task in members if task is not None]
-    for folder in SUITES:
-        if name in (folder, "all"):
-            paths += sorted((tasks_folder() / folder).glob("*.yaml"))
+    folders = {"all": SUITES}.get(name, (name,))
+    return list(chain.from_iterable(map(_tasks_of_folder, folders)))
+
+
+def _tasks_of_folder(name: str) -> list[LoadedTask]:
+    """The tasks of a folder of shipped specs, without variants."""
+    paths = sorted((tasks_folder() / name).glob("*.yaml"))
     return [task for task in map(load_task, paths) if task.spec.variant_of is None]
 
 
@@ -137,4 +141,5 @@ def trained(tasks: Sequence[LoadedTask]) -> list[LoadedTask]:
 
 def pool() -> list[LoadedTask]:
     """All shipped tasks but the variants and the demonstrations: what filters alone pick from."""
-    return [t for t in list_tasks() if t.spec.variant_of is None and t.path.parent.name != "demo"]
+    tasks = [task for task in list_tasks() if task.spec.variant_of is None]
+    return [task for task in tasks if task.folder.name != "demo"]

@@ -118,7 +118,8 @@ def _relative(name: str, subfolder: str) -> str | None:
     escapes.
     """
     posix = PurePosixPath(name.replace("\\", "/"))
-    if posix.is_absolute() or ".." in posix.parts or ":" in str(posix).partition("/")[0]:
+    has_drive = ":" in str(posix).partition("/")[0]
+    if posix.is_absolute() or ".." in posix.parts or has_drive:
         message = f"member '{name}' would be written outside the folder"
         raise DataFormatError(message, hint="refused")
     of_a_system = "__MACOSX" in posix.parts or posix.name.startswith("._")

@@ -13,6 +13,7 @@ import pytest
 
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
+from biobench.data.sniff import Wanted
 from biobench.errors import DataFormatError, UsageError
 from tests.helpers.drafts import (
     SPLITS,
@@ -209,6 +210,19 @@ def test_what_is_no_label_is_refused(label, tmp_path):
     items[4]["label"] = label
     with pytest.raises(DataFormatError, match=r"all\.jsonl:5: is no label \(column 'label'\)"):
         scaffold(write(tmp_path / "all.jsonl", items), "made")
+
+
+def test_a_label_that_is_named_is_the_only_one_asked(tmp_path):
+    items = rows(30, text="Patient {i} has pain.", urgency=("routine", "urgent"), label=[[1, 0, 0]])
+    path = write(tmp_path / "named" / "all.jsonl", items)
+    task = written(scaffold(path, "made", wanted=Wanted(label="urgency")))
+    assert task.spec.labels == ["routine", "urgent"]
+
+
+def test_a_text_that_is_named_as_the_label_too_is_refused(tmp_path):
+    path = write(tmp_path / "all.jsonl", rows(30, **LABELLED))
+    with pytest.raises(DataFormatError, match="has no text field with a label field"):
+        scaffold(path, "made", wanted=Wanted(text="text", label="text"))
 
 
 def test_a_word_in_brackets_is_a_label(tmp_path):

@@ -9,8 +9,8 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
+from functools import lru_cache, partial
+from itertools import accumulate, chain
 
 from biobench.schema.document import Document, Span
 
@@ -40,9 +40,10 @@ def unreachable(document: Document) -> tuple[list[Span], list[Span]]:
     cut: list[Span] = []
     blank: list[Span] = []
     for span in document.spans:
-        if inside_word(text, span.start) or inside_word(text, span.end):
+        surface = text[span.start : span.end]
+        if any(map(partial(inside_word, text), span[:2])):
             cut.append(span)
-        elif text[span.start].isspace() or text[span.end - 1].isspace():
+        elif surface != surface.strip():
             blank.append(span)
     return cut, blank
 
@@ -70,7 +71,7 @@ def share_of(located: Iterable[tuple[str, Place | None]]) -> BadEdges:
         if location is not None and 0 <= location[0] < location[1] <= len(text):
             mentions += 1
             bad += bad_edges(text, location)
-    return BadEdges(bad / (2 * mentions) if mentions else 0.0, mentions)
+    return BadEdges(bad / max(1, 2 * mentions), mentions)
 
 
 def annotated(documents: Sequence[Document]) -> BadEdges:
@@ -80,10 +81,8 @@ def annotated(documents: Sequence[Document]) -> BadEdges:
 
 def moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """As they were if offsets had been meant so."""
-    located: list[tuple[str, Place | None]] = []
-    for document in documents:
-        located += _located(document, move)
-    return share_of(located)
+    located = [_located(document, move) for document in documents]
+    return share_of(chain.from_iterable(located))
 
 
 def _located(document: Document, move: Move) -> Iterator[tuple[str, Place | None]]:
@@ -108,7 +107,8 @@ def _by_sizes(size: Callable[[str], int]) -> Move:
         if before[-1] == len(text):
             return location
         # Of characters without a unit the mention has none: it begins after and ends before them.
-        start, end = bisect_right(before, location[0]) - 1, bisect_left(before, location[1])
+        start = bisect_right(before, location[0]) - 1
+        end = bisect_left(before, location[1])
         fits = end < len(before) and (before[start], before[end]) == location
         return (start, end) if fits else None
 
@@ -144,7 +144,9 @@ def explains(share: BadEdges, better: BadEdges) -> bool:
     a move that leaves few of them behind says nothing.
     """
     enough = better.mentions > 0 and better.mentions >= share.mentions / 2
-    return enough and better.bad <= HALF * share.bad and share.bad - better.bad >= POINTS
+    is_half = better.bad <= HALF * share.bad
+    is_lower = share.bad - better.bad >= POINTS
+    return enough and is_half and is_lower
 
 
 def cause(documents: Sequence[Document]) -> str | None:
@@ -180,14 +182,20 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
-        held = ""
-        for piece in pieces:
-            start, end = move(text, piece) or (-1, -1)
-            moved_piece = text[max(start, 0) : end]
-            if not 0 <= start <= end <= len(text) or moved_piece != moved_piece.strip():
-                break
-            held += moved_piece
-        else:
-            if "".join(held.split()) == wanted:
-                return words
+        if _held(text, pieces, move) == wanted:
+            return words
     return None
+
+
+def _held(text: str, pieces: Sequence[Place], move: Move) -> str | None:
+    """What the pieces hold if they were meant so, without white space; None where one has no place
+    in the text, or begins or ends with white space.
+    """
+    held = ""
+    for piece in pieces:
+        start, end = move(text, piece) or (-1, -1)
+        moved_piece = text[max(start, 0) : end]
+        if not 0 <= start <= end <= len(text) or moved_piece != moved_piece.strip():
+            return None
+        held += moved_piece
+    return "".join(held.split())

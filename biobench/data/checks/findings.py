@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 
+from biobench.core.grouped import grouped
 from biobench.core.text import plural
 from biobench.data.checks import edges
 from biobench.data.checks.similar import near, normalised, readings, same
@@ -117,41 +119,45 @@ def _findings(
 
 def _duplicates(documents: Splits) -> Iterator[Cases]:
     texts = {name: readings(documents[name]) for name in SPLITS}
-    for a, b in _PAIRS:
-        ids = [documents[a][i].id for i in same(texts[a], texts[b])]
+    for split, earlier in _PAIRS:
+        ids = _ids_at(documents[split], same(texts[split], texts[earlier]))
         copies = plural(len(ids), "text that occurs", "texts that occur")
-        yield f"duplicates.{a}-{b}", ids, f"{a} {copies} verbatim in {b}"
-    for a, b in _PAIRS:
-        ids = [documents[a][i].id for i in near(texts[a], texts[b])]
+        words = f"{split} {copies} verbatim in {earlier}"
+        yield f"duplicates.{split}-{earlier}", ids, words
+    for split, earlier in _PAIRS:
+        ids = _ids_at(documents[split], near(texts[split], texts[earlier]))
         lookalikes = plural(len(ids), "text that is", "texts that are")
-        yield f"near.{a}-{b}", ids, f"{a} {lookalikes} nearly the same as one in {b}"
+        words = f"{split} {lookalikes} nearly the same as one in {earlier}"
+        yield f"near.{split}-{earlier}", ids, words
+
+
+def _ids_at(documents: Sequence[Document], places: Iterable[int]) -> list[str]:
+    return [documents[place].id for place in places]
 
 
 def _shared_groups(documents: Splits) -> Iterator[Cases]:
-    for a, b in _PAIRS:
-        shared = groups_of(documents[a]) & groups_of(documents[b])
+    for split, earlier in _PAIRS:
+        shared = groups_of(documents[split]) & groups_of(documents[earlier])
         noun = plural(len(shared), "group")
-        yield f"groups.{a}-{b}", sorted(shared), f"{noun} with documents in {a} and {b}"
+        words = f"{noun} with documents in {split} and {earlier}"
+        yield f"groups.{split}-{earlier}", sorted(shared), words
 
 
 def _repeats(documents: Splits) -> Iterator[Cases]:
     """Texts that repeat another of their split, and those of a pair that are empty; loading refuses
     other empty ones.
     """
-    empty_ids: dict[str, list[str]] = {}
     for name in SPLITS:
         seen: set[str] = set()
         repeats: list[str] = []
-        empty_ids[name] = []
         for document in documents[name]:
             if document.reading in seen:
                 repeats.append(document.id)
-            if not document.text.strip():
-                empty_ids[name].append(document.id)
             seen.add(document.reading)
         words = plural(len(repeats), "text that repeats", "texts that repeat")
         yield f"twice.{name}", repeats, f"{name} {words} another"
-    for name, empty in empty_ids.items():
+    for name in SPLITS:
+        empty = [document.id for document in documents[name] if not document.text.strip()]
         noun = plural(len(empty), "document")
         yield f"empty.{name}", empty, f"{name} {noun} without text"
 
@@ -162,8 +168,8 @@ def _dropped(documents: Splits) -> Iterator[Cases]:
         dropped: list[str] = []
         mentions = 0
         for document in documents[name]:
-            findings = [remark.finding for remark in document.remarks]
-            dropped += [document.id] * findings.count("dropped")
+            findings = Counter(map(attrgetter("finding"), document.remarks))
+            dropped += [document.id] * findings["dropped"]
             mentions += len(document.spans)
         mentions += len(dropped)
         remedy = "`reader.decode: lenient` keeps them"
@@ -193,7 +199,7 @@ def _edges(documents: Splits) -> Iterator[Cases]:
 
 
 def _every_document(documents: Splits) -> list[Document]:
-    return [document for name in SPLITS for document in documents[name]]
+    return list(chain.from_iterable(documents[name] for name in SPLITS))
 
 
 def _remarked(documents: Splits) -> Iterator[Cases]:
@@ -230,11 +236,8 @@ def looks_like(label: str) -> str:
 
 def _alike(labels: Sequence[str]) -> Iterator[Cases]:
     """Labels that look like another one, spelled so that they can be told apart."""
-    groups: dict[str, list[str]] = {}
-    for label in labels:
-        groups.setdefault(looks_like(label), []).append(ascii(label))
     lookalikes: list[str] = []
-    for group in groups.values():
+    for group in grouped(labels, looks_like).values():
         if len(group) > 1:
-            lookalikes += group
+            lookalikes += map(ascii, group)
     yield "alike", lookalikes, "labels look like another one of these"

@@ -44,14 +44,16 @@ def near(left: Sequence[str], right: Sequence[str]) -> list[int]:
     vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32)
     vectorizer.fit([*left, *right])
     words, other_words = vectorizer.transform(left), vectorizer.transform(right)
-    sizes = np.asarray(words.sum(axis=1)).ravel()
+    sizes = np.asarray(words.sum(axis=1))
     other_sizes = np.asarray(other_words.sum(axis=1)).ravel()
     columns = other_words.T.tocsr()
     places: list[int] = []
     for begin in range(0, len(left), _ROWS):
         rows = slice(begin, begin + _ROWS)
         shared = (words[rows] @ columns).toarray()
-        is_near = shared >= JACCARD * (sizes[rows, None] + other_sizes - shared)
-        is_near &= (sizes[rows, None] >= _FEWEST) & (other_sizes >= _FEWEST)
-        places += (begin + np.flatnonzero(is_near.any(axis=1))).tolist()
+        in_either = sizes[rows] + other_sizes - shared
+        are_long = np.minimum(sizes[rows], other_sizes) >= _FEWEST
+        are_near = are_long & (shared >= JACCARD * in_either)
+        found = np.flatnonzero(are_near.any(axis=1))
+        places += (begin + found).tolist()
     return places

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted, first_fitting
 from biobench.data.sniff.brat import brat_texts
 from biobench.data.sniff.chemprot import chemprot_tables
 from biobench.data.sniff.delimited import delimited_rows
@@ -21,7 +21,7 @@ from biobench.errors import DataFormatError
 
 __all__ = ["Attempt", "DataFiles", "Proposal", "Wanted", "sniff"]
 
-DETECTORS: tuple[Detector, ...] = (
+DETECTORS: tuple[Detector[DataFiles], ...] = (
     brat_texts,
     parquet_tables,
     json_objects,
@@ -45,13 +45,12 @@ def sniff(corpus: DataFiles, wanted: Wanted) -> Attempt:
 
 
 def _proposals(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
-    for detector in DETECTORS:
-        proposals = detector(corpus, wanted)
-        if proposals:
-            return proposals
-    message = "is neither JSON, a token file with tags, nor rows with a text and a label"
-    hint = "see the formats in docs/tasks.md and write the spec by hand"
-    raise corpus.places()[0].bad(message, hint)
+    proposals = first_fitting(DETECTORS, corpus, wanted)
+    if not proposals:
+        message = "is neither JSON, a token file with tags, nor rows with a text and a label"
+        hint = "see the formats in docs/tasks.md and write the spec by hand"
+        raise corpus.places()[0].bad(message, hint)
+    return proposals
 
 
 def _best(proposals: Iterable[Proposal], corpus: DataFiles) -> Attempt:

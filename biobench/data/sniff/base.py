@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
 from biobench.data.readers.files import read_lines
@@ -49,7 +51,7 @@ class DataFiles:
     @property
     def paths(self) -> list[Path]:
         """Every file, in the order of the splits."""
-        return [path for paths in self.files.values() for path in paths]
+        return list(chain.from_iterable(self.files.values()))
 
     def request(
         self, options: ReaderOptions = _UNREAD, spec: OpenSpec = OpenSpec()
@@ -69,7 +71,7 @@ class Proposal:
     type: str
     reader: Options
     unit: str = "sentence"
-    columns: list[str] = field(default_factory=list)
+    columns: Sequence[str] = ()
     """Of the files, all of them."""
     read: Collection[str] = ()
     """Those that the reader reads."""
@@ -81,7 +83,7 @@ class Proposal:
     @property
     def unused(self) -> list[str]:
         """Columns that the reader does not read."""
-        return [name for name in self.columns if self.read and name not in self.read]
+        return [name for name in self.columns if name not in self.read]
 
 
 def lines_of(path: Path) -> list[str]:
@@ -89,15 +91,43 @@ def lines_of(path: Path) -> list[str]:
     return [line for _, line in read_lines(path)]
 
 
+def types_of(values: Iterable[Any]) -> set[type]:
+    """The types of the values."""
+    return set(map(type, values))
+
+
+def without_none(values: Mapping[str, Any]) -> Options:
+    """Those of the values that are there."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def common_width(rows: Iterable[Sized]) -> tuple[int, float]:
     """(how many cells most of the rows have, the share of the rows that have them)."""
     widths = Counter(map(len, rows))
-    width, number = widths.most_common(1)[0] if widths else (0, 0)
+    width, number = max(widths.items(), key=itemgetter(1), default=(0, 0))
     return width, number / max(1, widths.total())
 
 
-Detector = Callable[[DataFiles, Wanted], list[Proposal]]
-"""The ways to read files of one shape, the likeliest first; none where they are of another shape.
+def first_names(names: Iterable[str], most: int) -> list[str]:
+    """The first of the names; of more than that a last `…`."""
+    shown = list(names)
+    if len(shown) > most:
+        shown[most:] = ["…"]
+    return shown
+
+
+Content = TypeVar("Content")
+Detector = Callable[[Content, Wanted], list[Proposal]]
+"""The ways to read files (or a table) of one shape, the likeliest first; none where they are of
+another shape.
 
 Raises DataFormatError with the line where files are of the shape and no option reads them.
 """
+
+
+def first_fitting(
+    detectors: Iterable[Detector[Content]], content: Content, wanted: Wanted
+) -> list[Proposal]:
+    """What the first detector proposes that knows the shape; none where none does."""
+    every = (detector(content, wanted) for detector in detectors)
+    return next(filter(None, every), [])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, Separator, delimited, read_text
@@ -122,16 +124,15 @@ def _shared_columns(files: list[_File]) -> list[str] | None:
 
     A file may lack a column that the others have, as long as they share one that is called a label.
     """
-    start = files[0]
-    common, every = set(start.columns), set(start.columns)
-    for file in files:
-        if (file.header, file.numbered) != (start.header, start.numbered):
-            return None
-        common.intersection_update(file.columns)
-        every.update(file.columns)
-    shared = [name for name in start.columns if name in common]
-    labelled = len(shared) > 1 and any(map(LABEL.fullmatch, shared))
-    return shared if every == common or labelled else None
+    headers = set(map(attrgetter("header", "numbered"), files))
+    if len(headers) > 1:
+        return None
+    columns_of = list(map(attrgetter("columns"), files))
+    every = set(chain.from_iterable(columns_of))
+    common = every.intersection(*columns_of)
+    shared = sorted(common, key=files[0].columns.index)
+    is_labelled = len(shared) > 1 and any(map(LABEL.fullmatch, shared))
+    return shared if is_labelled or common == every else None
 
 
 def _each_its_own(
@@ -158,34 +159,32 @@ def _each_its_own(
 def _file(location: FileLine, separator: Separator, quoting: str) -> _File:
     """Raises DataFormatError where the header stands again below."""
     every = list(delimited(location, separator, quoting=quoting, strict=False))
-    if not every:
-        return _File(location, header=False, numbered=True, columns=[], rows=[])
     width, _ = common_width(_cells(every))
-    start, *further = [row for row in every if len(row[1]) == width]
-    names = start[1]
-    if any(map(LABEL.fullmatch, names)):
-        for at, cells in further:
-            if cells == names:
-                raise at.bad("the header stands again", "remove the line")
-    numbers = list(map(str, range(width)))
-    if not _is_header(names, _cells(further)):
-        return _File(location, header=False, numbered=True, columns=numbers, rows=[start, *further])
+    rows = [row for row in every if len(row[1]) == width]
+    for at, cells in rows[1:]:
+        if cells == rows[0][1] and any(map(LABEL.fullmatch, cells)):
+            raise at.bad("the header stands again", "remove the line")
+    columns = list(map(str, range(width)))
+    if not _has_header(_cells(rows)):
+        return _File(location, header=False, numbered=True, columns=columns, rows=rows)
+    _, names = rows.pop(0)
     numbered = len(set(names)) < width
-    columns = numbers if numbered else names
-    return _File(location, header=True, numbered=numbered, columns=columns, rows=further)
+    if not numbered:
+        columns = names
+    return _File(location, header=True, numbered=numbered, columns=columns, rows=rows)
 
 
-def _is_header(header: Cells, rows: list[Cells]) -> bool:
+def _has_header(rows: list[Cells]) -> bool:
     """Whether no cell of the first row stands again below it, and none is a number.
 
     A blank cell is the name of an index, as data tools write it.
     """
-    filled = [number for number, cell in enumerate(header) if cell.strip()]
-    for number in filled:
-        if any(cells[number] == header[number] for cells in rows):
-            return False
-    named = any(map(LABEL.fullmatch, header))
-    return bool(rows and filled) and (named or not any(map(_is_number, header)))
+    header, *below = rows or [[]]
+    named = [column for column in enumerate(header) if column[1].strip()]
+    cells_below = set(chain.from_iterable(map(enumerate, below)))
+    if not named or not below or not cells_below.isdisjoint(named):
+        return False
+    return any(map(LABEL.fullmatch, header)) or not any(map(_is_number, header))
 
 
 def _is_number(cell: str) -> bool:

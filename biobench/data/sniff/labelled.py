@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from biobench.data.readers.files import DataRow, items_of, missing
-from biobench.data.sniff.base import Options, Proposal, Wanted
+from biobench.data.sniff.base import Options, Proposal, Wanted, types_of, without_none
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import spelling_of
 from biobench.errors import DataFormatError
@@ -45,8 +46,8 @@ _PAIRS = (
 _MOST_LABELS = 200
 _WRITTEN_LIST = re.compile(r"""\s*[\[{]([\d\s.,+-]*|.*["',:].*)[\]}]\s*""", re.DOTALL)
 """A list or an object as Python, JSON or numpy write it; `[POS]` is a word."""
-_PARQUET_ROLES = {"label": "labels"}
-"""What the reader of tables calls a role otherwise."""
+_LABEL_ROLES = {"parquet": "labels"}
+"""What a format's reader calls the column of labels, if not `label`."""
 _LABELS_ARE = (
     "a label is a text, a whole number, or a list of them; name the labels that are 1 in a vector, "
     "and part those of a text by a sign (--separator)"
@@ -78,25 +79,26 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     """The rows as texts with labels. Raises DataFormatError where no column is one, or several may
     be.
     """
-    for name in (wanted.text, wanted.label, wanted.group):
-        if name is not None and name not in table.filled:
-            raise table.start.bad(f"has no column '{name}'", suggest(name, list(table.filled)))
+    _check_columns(table, wanted)
     texts = _texts(table, wanted)
     labels = _label_columns(table, wanted, texts)
     if texts.text is None or not labels:
-        hint = (
-            f"name them with --text and --label; its columns: {', '.join(table.filled)}; a label "
-            f"is a class, no number"
-        )
+        columns = ", ".join(table.filled)
+        hint = f"name them with --text and --label; its columns: {columns}; a label is a class, "
+        hint += "no number"
         raise table.start.bad("has no text field with a label field", hint)
-    label = _chosen(table, labels, wanted)
+    label = _likeliest(table, labels)
     _check_documents(table, texts.text, label)
-    roles = {"text": texts.text, "label": label.column}
+    label_role = _LABEL_ROLES.get(table.reader["format"], "label")
     group = wanted.group or _group(table, (*texts, label.column))
-    if group is not None:
-        roles["group"] = group
-    if texts.first is not None:
-        roles["first"] = texts.first
+    roles = without_none(
+        {
+            "text": texts.text,
+            label_role: label.column,
+            "group": group,
+            "first": texts.first,
+        }
+    )
     proposal = Proposal(
         _type(table, label),
         _reader(table, roles, label),
@@ -107,20 +109,33 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     return [proposal, *_dropping(table, proposal, texts.text, label)]
 
 
+def _check_columns(table: Table, wanted: Wanted) -> None:
+    """Raise DataFormatError for a column that the user names and the rows do not fill."""
+    for name in (wanted.text, wanted.label, wanted.group):
+        if name not in (None, *table.filled):
+            hint = suggest(str(name), list(table.filled))
+            raise table.start.bad(f"has no column '{name}'", hint)
+
+
 def _type(table: Table, label: _Label) -> str:
     cells = table.filled[label.column]
-    several = any(isinstance(cell, list) and len(cell) != 1 for cell in cells)
-    return "multi_label" if several or label.separator is not None else "single_label"
+    sizes = set(map(len, map(items_of, cells)))
+    is_single = sizes == {1} and label.separator is None
+    return "single_label" if is_single else "multi_label"
 
 
 def _dropping(table: Table, proposal: Proposal, text: str, label: _Label) -> list[Proposal]:
     """The same without the rows that lack a text or a label, where JSON has such."""
-    empty = 0
-    for row in table.rows:
-        empty += _is_blank(row, text) or missing(row.values.get(label.column))
-    if not empty or table.reader["format"] != "json":
+    if table.reader["format"] != "json":
         return []
-    seen = f"rows: {empty} of {len(table.rows)} have no text or no label and are left out"
+    lacking: list[DataRow] = []
+    for row in table.rows:
+        if _is_blank(row, text) or missing(row.values.get(label.column)):
+            lacking.append(row)
+    if not lacking:
+        return []
+    numbers = f"{len(lacking)} of {len(table.rows)}"
+    seen = f"rows: {numbers} have no text or no label and are left out"
     reader = {**proposal.reader, "drop_missing": True}
     return [replace(proposal, reader=reader, seen=[*proposal.seen, seen])]
 
@@ -128,81 +143,87 @@ def _dropping(table: Table, proposal: Proposal, text: str, label: _Label) -> lis
 def _is_blank(row: DataRow, column: str) -> bool:
     """Whether a row has no text there."""
     value = row.values.get(column)
-    return missing(value) or (isinstance(value, str) and not value.strip())
+    return missing(value) or not str(value).strip()
 
 
 def _texts(table: Table, wanted: Wanted) -> _Texts:
     """The pair that names tell, else the text that is wanted, else the longest."""
-    readable = list(table.texts)
-    if table.reader["format"] == "json":
-        # The reader joins a list of texts.
-        readable += [name for name in table.lists if set(map(type, table.items(name))) <= {str}]
-    spelled = {name.casefold(): name for name in readable}
+    spelled = {name.casefold(): name for name in _readable(table)}
     for query, text in _PAIRS:
-        if {query, text} <= spelled.keys() and wanted.text in (None, spelled[text]):
+        is_pair = {query, text} <= spelled.keys()
+        if is_pair and wanted.text in (None, spelled[text]):
             return _Texts(spelled[query], spelled[text])
     return _Texts(None, wanted.text or table.longest_text)
 
 
+def _readable(table: Table) -> list[str]:
+    """Columns of texts, and those of lists of texts where the reader joins these."""
+    columns = list(table.texts)
+    if table.reader["format"] == "json":
+        columns += [name for name in table.lists if types_of(table.items(name)) <= {str}]
+    return columns
+
+
 def _label_columns(table: Table, wanted: Wanted, texts: _Texts) -> list[_Label]:
-    """Columns whose values may be labels. Raises DataFormatError where one that is called so holds
-    what is no label.
+    """Columns whose values may be labels: that which is wanted, else those with a few values.
+
+    Raises DataFormatError where one that is wanted, or called so, holds what is no label.
     """
-    labels: list[_Label] = []
+    labels: dict[str, _Label] = {}
     refused: list[DataFormatError] = []
-    sizes = range(2, max(2, min(_MOST_LABELS, len(table.rows) // 2)) + 1)
-    is_named = False
-    for column in _label_candidates(table, texts):
+    candidates = _label_candidates(table, wanted, texts)
+    meant = {wanted.label, *filter(LABEL.fullmatch, candidates)}
+    most = min(_MOST_LABELS, len(table.rows) // 2)
+    sizes = range(2, max(2, most) + 1)
+    for column in candidates:
         fault = _fault(table, column)
-        is_meant = wanted.label == column or LABEL.fullmatch(column) is not None
         if fault is None:
             label = _label(table, wanted, column)
             if column == wanted.label or len(label.values) in sizes:
-                labels.append(label)
-                is_named |= label.is_called_so
-        elif is_meant:
+                labels[column] = label
+        elif column in meant:
             refused.append(fault)
-    if refused and (wanted.label is not None or not is_named):
+    if refused and meant.isdisjoint(labels):
         raise refused[0]
-    return labels
+    return list(labels.values())
 
 
-def _label_candidates(table: Table, texts: _Texts) -> list[str]:
+def _label_candidates(table: Table, wanted: Wanted, texts: _Texts) -> list[str]:
     """Columns without the texts, and without what says something of the parts of a text."""
-    candidates = [column for column in table.filled if column not in texts]
-    if texts.text not in table.lists:
-        return candidates
-    sizes = {name: list(map(len, lists)) for name, lists in table.lists.items()}
-    return [column for column in candidates if sizes.get(column) != sizes[texts.text]]
+    columns = list(table.filled)
+    if wanted.label is not None:
+        columns = [wanted.label]
+    parts_of_text = table.sizes.get(str(texts.text), [])
+    of_parts = [name for name, sizes in table.sizes.items() if sizes == parts_of_text]
+    return list(filterfalse({*texts, *of_parts}.__contains__, columns))
 
 
 def _fault(table: Table, column: str) -> DataFormatError | None:
     """Why the column's values are no labels, with the line of the first that is none."""
-    for cell in table.filled[column]:
-        if not _is_label(cell):
-            message = f"is no label (column '{column}'): {{}}"
-            return table.row_with(column, cell).bad(message, _LABELS_ARE, str(cell))
-    return None
+    wrong = next(filterfalse(_is_label, table.filled[column]), None)
+    if wrong is None:
+        return None
+    message = f"is no label (column '{column}'): {{}}"
+    return table.row_with(column, wrong).bad(message, _LABELS_ARE, str(wrong))
 
 
 def _is_label(cell: Any) -> bool:
     """Whether a cell holds a label, or several."""
     if isinstance(cell, str):
         return not _WRITTEN_LIST.fullmatch(cell)
-    numbers: list[float] = []
-    for item in items_of(cell):
-        if isinstance(item, (dict, list)):
-            return False
-        if isinstance(item, (int, float)) and not missing(item):
-            numbers.append(item)
+    items = list(filterfalse(missing, items_of(cell)))
+    if types_of(items) & {dict, list, float}:
+        return False
+    numbers = [item for item in items if isinstance(item, int)]
     is_vector = len(set(numbers)) < len(numbers)
-    return not is_vector and float not in map(type, numbers)
+    return not is_vector
 
 
 def _label(table: Table, wanted: Wanted, column: str) -> _Label:
-    values = {str(item).strip() for item in table.items(column) if not missing(item)}
-    separator = wanted.separator if wanted.label in (None, column) else None
-    if wanted.separator is None and column in table.texts:
+    items = filterfalse(missing, table.items(column))
+    values = set(map(str.strip, map(str, items)))
+    separator = wanted.separator
+    if separator is None and column in table.texts:
         separator = _separator(values)
     if separator is not None:
         values = _cut(values, separator)
@@ -220,22 +241,17 @@ def _separator(cells: set[str]) -> str | None:
     return None
 
 
-def _cut(cells: Collection[str], sign: str) -> set[str]:
+def _cut(cells: Iterable[str], sign: str) -> set[str]:
     """The labels that a sign parts."""
-    labels: set[str] = set()
-    for cell in cells:
-        labels.update(map(str.strip, cell.split(sign)))
-    return labels
+    return set(map(str.strip, sign.join(cells).split(sign)))
 
 
-def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
+def _likeliest(table: Table, labels: list[_Label]) -> _Label:
     """The label column. Raises DataFormatError where several are as likely, with the same values.
 
     Of columns that no name tells apart, those with the same values are the answers of several
     people, or to several questions.
     """
-    if wanted.label is not None:
-        return next(label for label in labels if label.column == wanted.label)
     best = min(labels, key=lambda label: (not label.is_called_so, len(label.values)))
     columns = [label.column for label in labels if label.values == best.values]
     if not best.is_called_so and len(columns) > 1:
@@ -249,12 +265,12 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
 
 def _check_documents(table: Table, text: str, label: _Label) -> None:
     """Raise DataFormatError where the rows are words with their tags, whatever parts them."""
-    tags = table.texts.get(label.column)
-    if tags is None or "O" not in label.values or spelling_of(Counter(tags)) is None:
+    tags = Counter(table.texts.get(label.column, []))
+    if "O" not in label.values or spelling_of(tags) is None:
         return
-    cells = table.filled[text]
-    words = sum(len(str(cell).split()) == 1 for cell in cells)
-    if words > 0.9 * len(cells):
+    cells = map(str, table.filled[text])
+    sizes = list(map(len, map(str.split, cells)))
+    if sizes.count(1) > 0.9 * len(sizes):
         shown = ", ".join(sorted(label.values)[:6])
         hint = "write a word and its tag a line, a blank line between sentences: `format: iob`"
         raise table.rows[0].location.bad(f"the rows are words with tags ({shown})", hint)
@@ -271,18 +287,10 @@ def _group(table: Table, taken: tuple[str | None, ...]) -> str | None:
 
 def _reader(table: Table, roles: dict[str, str], label: _Label) -> Options:
     """The reader with the columns in its own terms. roles: what a column is to its name."""
-    reader = dict(table.reader)
-    if reader["format"] == "json":
-        reader |= roles
-    elif reader["format"] == "parquet":
-        reader["columns"] = {_PARQUET_ROLES.get(role, role): roles[role] for role in roles}
-    elif table.numbered:
-        reader["columns"] = {role: int(name) for role, name in roles.items()}
-    else:
-        reader["columns"] = roles
-    names = table.named_in(label.column)
-    if names is not None:
-        reader["names"] = names
-    if label.separator is not None:
-        reader["label_separator"] = label.separator
-    return reader
+    columns: Options = {"columns": roles}
+    if table.reader["format"] == "json":
+        columns = roles
+    if table.numbered:
+        columns = {"columns": {role: int(name) for role, name in roles.items()}}
+    about_labels = {"names": table.named_in(label.column), "label_separator": label.separator}
+    return table.reader | columns | without_none(about_labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from biobench.data.sniff.base import Proposal, Wanted
@@ -42,29 +43,33 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
     """What the mentions call start, end and label, where the reader has another default; None where
     they are no mentions.
     """
-    if mentions and sum(map(_is_triple, mentions)) >= _MOST * len(mentions):
+    if not mentions:
+        return None
+    enough = _MOST * len(mentions)
+    if sum(map(_is_triple, mentions)) >= enough:
         return {}
     objects = [mention for mention in mentions if isinstance(mention, dict)]
-    if not objects or len(objects) < _MOST * len(mentions):
+    if len(objects) < enough:
         return None
-    fields: dict[str, str] = {}
-    for role, (types, names) in _NAMES.items():
-        name = _named(objects, names, types)
-        if name is None:
-            return None
-        if name != role:
-            fields[role] = name
-    return fields
+    names = {role: _named(objects, *asked) for role, asked in _NAMES.items()}
+    if "" in names.values():
+        return None
+    return {role: name for role, name in names.items() if name != role}
 
 
 def _is_triple(mention: Any) -> bool:
-    return isinstance(mention, list) and list(map(type, mention)) == [int, int, str]
+    if not isinstance(mention, list):
+        return False
+    return list(map(type, mention)) == [int, int, str]
 
 
-def _named(objects: Sequence[dict[str, Any]], names: Sequence[str], types: Any) -> str | None:
-    """The first of these fields that nearly all objects have with a value of these types."""
-    for name in names:
-        number = sum(isinstance(item.get(name), types) for item in objects)
-        if number >= _MOST * len(objects):
-            return name
-    return None
+def _named(objects: Sequence[dict[str, Any]], types: Any, names: Sequence[str]) -> str:
+    """The first of these fields that nearly all objects have with a value of these types; empty
+    where there is none.
+    """
+    return next(filter(partial(_is_field, objects, types), names), "")
+
+
+def _is_field(objects: Sequence[dict[str, Any]], types: Any, name: str) -> bool:
+    number = sum(isinstance(item.get(name), types) for item in objects)
+    return number >= _MOST * len(objects)

@@ -8,7 +8,7 @@ from typing import Any
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import Layout, json_rows, read_text
 from biobench.data.readers.tables import class_names, is_table, table_rows
-from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted, first_fitting
 from biobench.data.sniff.choices import questions
 from biobench.data.sniff.labelled import labelled_rows
 from biobench.data.sniff.mentions import mention_lists
@@ -16,6 +16,8 @@ from biobench.data.sniff.table import Table
 from biobench.data.sniff.token_lists import token_lists
 
 _ENDINGS = (".json", ".jsonl", ".ndjson")
+_SHAPES: tuple[Detector[Table], ...] = (mention_lists, token_lists, questions, labelled_rows)
+"""What rows may hold."""
 
 
 def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
@@ -31,7 +33,7 @@ def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         raise no_table.bad(f"is no parquet or Arrow file, as {table_name} is", hint)
     names = {location.path: class_names(location.path) for location in starts}
     table = Table(starts[0], {"format": "parquet"}, list(table_rows(corpus.request())), names)
-    return _first_shape(table, wanted)
+    return first_fitting(_SHAPES, table, wanted)
 
 
 def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
@@ -42,7 +44,7 @@ def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         return []
     rows = list(json_rows(corpus.request(), layout))
     table = Table(start, {"format": "json", "layout": layout}, rows)
-    return _first_shape(table, wanted)
+    return first_fitting(_SHAPES, table, wanted)
 
 
 def _layout(location: FileLine) -> Layout | None:
@@ -52,12 +54,11 @@ def _layout(location: FileLine) -> Layout | None:
     text = read_text(location.path).lstrip()
     if not text.startswith(("{", "[")):
         return None
-    line, _, further_lines = text.partition("\n")
-    if text.startswith("{") and further_lines.strip() and isinstance(_parsed(line), dict):
-        return "lines"
     content = _parsed(text)
     if content is None and location.path.suffix not in _ENDINGS:
-        return None
+        line, _, _ = text.partition("\n")
+        if not isinstance(_parsed(line), dict):
+            return None
     if text.startswith("["):
         return "list"
     if content is None:
@@ -68,16 +69,14 @@ def _layout(location: FileLine) -> Layout | None:
 
 def _check_keyed(location: FileLine, content: dict[str, Any]) -> None:
     """Refuse an object that holds no objects by their ids, but columns or something else."""
-    if not content or any(_is_no_object(value) for value in content.values()):
+    if not content or not all(map(_is_object, content.values())):
         hint = "write one object a line, as `to_json(orient='records', lines=True)` does"
         raise location.bad("is one JSON object that holds no objects by their ids", hint)
 
 
-def _is_no_object(value: Any) -> bool:
-    """Whether it is none, or its keys are the numbers of rows, as pandas writes a column."""
-    if not isinstance(value, dict):
-        return True
-    return list(value) == [str(number) for number in range(len(value))]
+def _is_object(value: Any) -> bool:
+    """Whether it is one, and its keys are not the numbers of rows, as pandas writes a column."""
+    return isinstance(value, dict) and list(value) != list(map(str, range(len(value))))
 
 
 def _parsed(text: str) -> Any:
@@ -86,12 +85,3 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _first_shape(table: Table, wanted: Wanted) -> list[Proposal]:
-    """What the rows hold: mentions, tags, options, else labels."""
-    for shape in (mention_lists, token_lists, questions):
-        proposals = shape(table, wanted)
-        if proposals:
-            return proposals
-    return labelled_rows(table, wanted)

@@ -6,10 +6,13 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
+from biobench.core.grouped import grouped
 from biobench.data.readers.base import FilesByRole
-from biobench.data.sniff.base import DataFiles
+from biobench.data.sniff.base import DataFiles, first_names
 from biobench.errors import UsageError
 from biobench.schema.source import FOLD
 from biobench.schema.task import SPLITS
@@ -23,6 +26,8 @@ _NO_DATA_NAMES = re.compile(
     r"(readme|licen[cs]e|changelog|citation|manifest|dataset_(infos?|dict))(?![a-z]).*|state\.json",
     re.IGNORECASE,
 )
+_HIDDEN = re.compile(r"\.|__")
+"""How the names of files and folders begin that programs keep for themselves."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """Of a name: `CDR_TrainingSet` is CDR, Training and Set."""
 _MOST_UNUSED = 5
@@ -58,12 +63,9 @@ def find_parts(path: Path) -> Parts:
         path = path.parent
     if not path.is_dir():
         return _of_file(path)
-    files: list[Path] = []
-    by_ending: FilesByRole = {}
-    for file in sorted(path.rglob("*")):
-        if file.is_file() and _may_be_data(file.relative_to(path)):
-            files.append(file)
-            by_ending.setdefault(file.suffix, []).append(file)
+    found = filter(Path.is_file, sorted(path.rglob("*")))
+    files = list(filter(partial(_may_be_data, path), found))
+    by_ending = grouped(files, attrgetter("suffix"))
     splits = _named_splits(path, by_ending.values()) or {"all": _whole(path, by_ending)}
     return _parts(path, splits, files)
 
@@ -73,13 +75,9 @@ def _of_file(path: Path) -> Parts:
     folder = path.parent
     siblings = sorted(f for f in folder.iterdir() if f.suffix == path.suffix and f.is_file())
     splits = _named_splits(folder, [siblings])
-    if path in _flat(splits):
+    if path in DataFiles(splits).paths:
         return _parts(folder, splits, siblings)
     return _parts(folder, {"all": [path]}, [path])
-
-
-def _flat(splits: FilesByRole) -> list[Path]:
-    return [path for paths in splits.values() for path in paths]
 
 
 def _relative(folder: Path, paths: Iterable[Path]) -> list[str]:
@@ -87,41 +85,39 @@ def _relative(folder: Path, paths: Iterable[Path]) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths]
 
 
-def _may_be_data(path: Path) -> bool:
-    for name in path.parts:
-        if name.startswith((".", "__")):
-            return False
-    return path.suffix not in _NO_DATA and not _NO_DATA_NAMES.fullmatch(path.name)
+def _may_be_data(folder: Path, file: Path) -> bool:
+    names = file.relative_to(folder).parts
+    is_hidden = any(map(_HIDDEN.match, names))
+    is_no_data = file.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(file.name)
+    return not (is_hidden or is_no_data)
 
 
 def _named_splits(folder: Path, same_endings: Iterable[list[Path]]) -> FilesByRole:
     """The files of each split, of the same data in several formats those of the one that has every
     split; empty where none names train and test.
     """
-    best: FilesByRole = {}
-    for files in same_endings:
-        splits = _by_split(folder, files)
-        size, best_size = len(_flat(splits)), len(_flat(best))
-        if {"train", "test"} <= splits.keys() and (len(splits), size) > (len(best), best_size):
-            best = splits
-    return best
+    of_formats = [_by_split(folder, files) for files in same_endings]
+    whole = [splits for splits in of_formats if {"train", "test"} <= splits.keys()]
+    return max(whole, key=_numbers, default={})
+
+
+def _numbers(splits: FilesByRole) -> tuple[int, int]:
+    """(how many splits, how many files)."""
+    return len(splits), len(DataFiles(splits).paths)
 
 
 def _by_split(folder: Path, files: Iterable[Path]) -> FilesByRole:
     """Files whose path names a split, in the order of the splits."""
-    files_of: FilesByRole = {name: [] for name in SPLITS}
-    for file in files:
-        split = _split_of(file.relative_to(folder))
-        if split is not None:
-            files_of[split].append(file)
-    return {name: paths for name, paths in files_of.items() if paths}
+    by_split = grouped(files, partial(_split_of, folder))
+    return {name: by_split[name] for name in SPLITS if name in by_split}
 
 
-def _split_of(path: Path) -> str | None:
+def _split_of(folder: Path, file: Path) -> str | None:
     """The split that the outermost folder with such a name, else the file, is called."""
+    path = file.relative_to(folder)
     for name in (*path.parts[:-1], path.stem):
         words = [word.lower().removesuffix("set") for word in _WORDS.findall(name)]
-        splits = {SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES}
+        splits = set(map(SPLIT_NAMES.get, words)) - {None}
         if len(splits) == 1:  # `train_test_split` names none
             return splits.pop()
     return None
@@ -135,11 +131,16 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
         return [text for text in texts if text.parent in annotated]
     if not by_ending:
         raise UsageError(f"'{folder}' holds no data files", hint="give a data file")
-    files = _flat(by_ending)
-    folders = sorted(set(_relative(folder, [file.parent for file in files])))
+    files = DataFiles(by_ending).paths
+    folders = set(map(attrgetter("parent"), files))
     if len(by_ending) == len(folders) == 1:
         return files
-    endings = [f"{len(named)} {name or 'without ending'}" for name, named in by_ending.items()]
+    raise _not_one_shape(folder, by_ending, sorted(_relative(folder, folders)))
+
+
+def _not_one_shape(folder: Path, by_ending: FilesByRole, folders: list[str]) -> UsageError:
+    """The error with the endings, and the folders where these are several."""
+    endings = [f"{len(files)} {ending or 'without ending'}" for ending, files in by_ending.items()]
     message = f"'{folder}' holds no train and test files, and not one shape of data: "
     message += ", ".join(endings)
     if len(folders) > 1:
@@ -148,7 +149,7 @@ def _whole(folder: Path, by_ending: FilesByRole) -> list[Path]:
         "give one data file, or a folder whose files name train, dev and test; where texts and "
         "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
     )
-    raise UsageError(message, hint=hint)
+    return UsageError(message, hint=hint)
 
 
 def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
@@ -160,11 +161,10 @@ def _parts(folder: Path, splits: FilesByRole, files: list[Path]) -> Parts:
             files_of_first[name] = [folder / "1" / paths[0].name]
             patterns[name] = f"{FOLD}/{paths[0].name}"
         return Parts(folder, DataFiles(files_of_first), patterns, folds)
+    corpus = DataFiles(splits)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
-    unused = _relative(folder, sorted(set(files).difference(_flat(splits))))
-    if len(unused) > _MOST_UNUSED:
-        unused[_MOST_UNUSED:] = ["…"]
-    return Parts(folder, DataFiles(splits), names, unused=tuple(unused))
+    unused = _relative(folder, sorted(set(files).difference(corpus.paths)))
+    return Parts(folder, corpus, names, unused=tuple(first_names(unused, _MOST_UNUSED)))
 
 
 def name_files(parts: Parts, files: FilesByRole) -> Parts:
@@ -175,12 +175,14 @@ def name_files(parts: Parts, files: FilesByRole) -> Parts:
 
 def _folds(folder: Path, splits: FilesByRole) -> int:
     """How many folders 1, 2, ... each hold one file of each split, of the same name; else 0."""
-    numbers = len(next(iter(splits.values())))
+    folds = len(next(iter(splits.values())))
+    numbers = list(map(str, range(1, folds + 1)))
     for paths in splits.values():
-        wanted = {folder / str(number + 1) / paths[0].name for number in range(numbers)}
-        if numbers < 2 or set(paths) != wanted:
+        name = paths[0].name
+        wanted = {folder / number / name for number in numbers}
+        if folds < 2 or set(paths) != wanted:
             return 0
-    return numbers
+    return folds
 
 
 def _named(folder: Path, paths: list[Path]) -> str | list[str]:
@@ -198,9 +200,11 @@ def _named(folder: Path, paths: list[Path]) -> str | list[str]:
     below = ["**"]
     if len(depths) == 1:
         below = ["*"] * depths.pop()
-    stem = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 (letters are meant)
+    file_names = list(map(attrgetter("name"), paths))
+    stem = os.path.commonprefix(file_names)  # noqa: RUF071 (letters are meant)
     ending = f"*{paths[0].suffix}"
-    for pattern in (within.joinpath(*below, ending), within / f"{stem}{ending}"):
-        if set(folder.glob(pattern.as_posix())) == set(paths):
-            return pattern.as_posix()
+    for path in (within.joinpath(*below, ending), within / f"{stem}{ending}"):
+        pattern = path.as_posix()
+        if set(folder.glob(pattern)) == set(paths):
+            return pattern
     return names

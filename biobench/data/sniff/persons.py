@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 from biobench.data.counts import groups_of
 from biobench.schema.document import Document
@@ -23,10 +24,10 @@ def signs_of_persons(columns: Sequence[str], documents: Sequence[Document]) -> s
 
     A column of patients, texts that belong together, or texts with dates and with names.
     """
-    for column in map(str.strip, columns):
-        if _PERSONAL.fullmatch(column):
-            return f"column '{column}'"
-    texts = [document.text for document in documents]
+    personal = next(filter(_PERSONAL.fullmatch, map(str.strip, columns)), None)
+    if personal is not None:
+        return f"column '{personal}'"
+    texts = list(map(attrgetter("text"), documents))
     if len(groups_of(documents)) < len(texts):
         return "several texts of one group"
     if any(map(_DATE.search, texts)) and any(map(_NAMED.search, texts)):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from biobench.data.sniff.base import DataFiles, Proposal, Wanted, lines_of
 
-_FASTTEXT = "__label__"
+_FASTTEXT = re.compile("__label__")
+_TWO_PARTS = re.compile(r"[^|\t]*\|[^|\t]*")
+_REMEDY = "write each row as label, tab, text, below a header `label`, tab, `text`"
 
 
 def unread_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
@@ -15,9 +19,8 @@ def unread_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         lines = list(filter(str.strip, lines_of(location.path)))
         if not lines:
             raise location.bad("is empty", "put the data of the split there, or remove the file")
-        remedy = "write each row as label, tab, text, below a header `label`, tab, `text`"
-        if all(line.startswith(_FASTTEXT) for line in lines):
-            raise location.bad("is text in fastText's format (`__label__NAME text`)", remedy)
-        if all(line.count("|") == 1 and "\t" not in line for line in lines):
-            raise location.bad("holds rows that `|` cuts in two", remedy)
+        if all(map(_FASTTEXT.match, lines)):
+            raise location.bad("is text in fastText's format (`__label__NAME text`)", _REMEDY)
+        if all(map(_TWO_PARTS.fullmatch, lines)):
+            raise location.bad("holds rows that `|` cuts in two", _REMEDY)
     return []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, filterfalse
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, items_of, missing
-from biobench.data.sniff.base import Options
+from biobench.data.sniff.base import Options, types_of
 
 Names = Mapping[str, list[str]]
 """Column to what its integers stand for."""
@@ -36,23 +38,21 @@ class Table:
     """Columns of lists."""
 
     def __post_init__(self) -> None:
-        every: dict[str, list[Any]] = {}
-        for row in self.rows:
-            for name, value in row.values.items():
-                values = every.setdefault(name, [])
-                if not missing(value):
-                    values.append(value)
-        self.columns = list(every)
-        self.filled, self.texts, self.lists = {}, {}, {}
-        for name, values in every.items():
-            if 2 * len(values) <= len(self.rows):
-                continue
-            self.filled[name] = values
-            types = set(map(type, values))
-            if types == {str}:
-                self.texts[name] = values
-            elif types == {list}:
-                self.lists[name] = values
+        rows = list(map(attrgetter("values"), self.rows))
+        self.columns = list(dict.fromkeys(chain.from_iterable(rows)))
+        self.filled = {}
+        for name in self.columns:
+            cells = [row.get(name) for row in rows]
+            values = list(filterfalse(missing, cells))
+            if 2 * len(values) > len(rows):
+                self.filled[name] = values
+        self.texts = self._filled_with(str)
+        self.lists = self._filled_with(list)
+
+    def _filled_with(self, kind: type) -> dict[str, list[Any]]:
+        """Columns whose values are all of this type."""
+        filled = self.filled.items()
+        return {name: values for name, values in filled if types_of(values) == {kind}}
 
     @property
     def longest_text(self) -> str | None:
@@ -60,21 +60,26 @@ class Table:
         lengths = {name: sum(map(len, texts)) for name, texts in self.texts.items()}
         return max(lengths, key=lengths.__getitem__, default=None)
 
+    @property
+    def sizes(self) -> dict[str, list[int]]:
+        """Column of lists to how many items each has."""
+        return {name: list(map(len, lists)) for name, lists in self.lists.items()}
+
     def items(self, column: str) -> list[Any]:
         """What the column's cells hold: the items of lists, and what is no list."""
-        items: list[Any] = []
-        for cell in self.filled[column]:
-            items += items_of(cell)
-        return items
+        return list(chain.from_iterable(map(items_of, self.filled[column])))
 
     def named_in(self, column: str) -> list[str] | Literal["file"] | None:
         """What the column's integers stand for, as the reader's `names`; None where no file says
         it, or not every one.
         """
-        of_files = [names.get(column) for names in self.names.values()]
-        if not of_files or not all(of_files):
+        of_files = [names.get(column, []) for names in self.names.values()]
+        fewest = min(map(len, of_files), default=0)
+        if fewest == 0:
             return None
-        return of_files[0] if of_files.count(of_files[0]) == len(of_files) else "file"
+        names_of_first = of_files[0]
+        are_equal = of_files.count(names_of_first) == len(of_files)
+        return names_of_first if are_equal else "file"
 
     def named_differently(self, column: str) -> list[str]:
         """What the user should know where files number the classes of a column differently."""

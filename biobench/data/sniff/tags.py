@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 
-from biobench.data.sniff.base import Options
+from biobench.data.sniff.base import Options, first_names
 
 _USUAL = re.compile(r"O|[BIESUL]-\S+")
 _OUTSIDE = ("O", "o", "0", "OUT", "OUTSIDE", "OTHER", "_")
@@ -16,6 +17,7 @@ _PREFIXED = re.compile(r"([BIESUL])[-_:./](\S+)", re.IGNORECASE)
 _SUFFIXED = re.compile(r"(\S+)[-_:./]([BIESUL])", re.IGNORECASE)
 UNNAMED = "Entity"
 """The label of tags without a type."""
+_MOST_SHOWN = 6
 _MOST_NAMES = 100
 """More different tags are no names of entity types."""
 
@@ -40,9 +42,10 @@ def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
 
     A few tags of another shape are left to the reader, whose message names their line.
     """
-    usual = {tag: number for tag, number in tags.items() if _USUAL.fullmatch(tag)}
-    share = sum(usual.values()) / max(1, sum(tags.values()))
-    if share > 0.9 and usual.keys() != {"O"}:
+    usual = set(filter(_USUAL.fullmatch, tags))
+    number = sum(map(tags.__getitem__, usual))
+    share = number / max(1, sum(tags.values()))
+    if share > 0.9 and usual != {"O"}:
         return Spelling()
     if not 2 <= len(tags) <= _MOST_NAMES:
         return None
@@ -58,14 +61,8 @@ def _all_spelled(tags: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 
     Where nothing else is outside, a single unknown one is the corpus's own word for it (NONE).
     """
-    spelled: dict[str, str] = {}
-    unspelled = []
-    for tag in tags:
-        usual_tag = _spelled(tag)
-        if usual_tag is None:
-            unspelled.append(tag)
-        else:
-            spelled[tag] = usual_tag
+    spelled = {tag: _spelled(tag) for tag in filter(_spelled, tags)}
+    unspelled = list(filterfalse(_spelled, tags))
     usual_tags = spelled.values()
     if len(unspelled) == 1 and "-" in "".join(usual_tags) and "O" not in usual_tags:
         spelled[unspelled.pop()] = "O"
@@ -76,7 +73,7 @@ def _names_only(tags: Mapping[str, int]) -> Spelling | None:
     """Tags that are names of types, and a word for outside that most tokens have; None where none
     is such a word.
     """
-    outside = next((tag for tag in _OUTSIDE if tag in tags), None)
+    outside = next(filter(tags.__contains__, _OUTSIDE), None)
     if outside is None or 2 * tags[outside] < sum(tags.values()):
         return None
     tag_map = {tag: f"I-{tag}" for tag in tags if tag != outside}
@@ -85,8 +82,8 @@ def _names_only(tags: Mapping[str, int]) -> Spelling | None:
     return Spelling(tag_map, names_only=True)
 
 
-def _spelled(tag: str) -> str | None:
-    """The tag as O, B-<type>, I-<type> or bare; None where it is none in any known spelling."""
+def _spelled(tag: str) -> str:
+    """The tag as O, B-<type>, I-<type> or bare; empty where it is none in any known spelling."""
     if tag in _OUTSIDE:
         return "O"
     if _BARE.fullmatch(tag):
@@ -95,7 +92,7 @@ def _spelled(tag: str) -> str | None:
         return f"{match[1].upper()}-{match[2]}"
     if (match := _SUFFIXED.fullmatch(tag)) is not None:
         return f"{match[2].upper()}-{match[1]}"
-    return None
+    return ""
 
 
 def scheme_options(
@@ -111,7 +108,7 @@ def scheme_options(
     if spelling.bare:
         shared["types"] = {"": UNNAMED}
     if spelling.names_only:
-        names = _listed(spelling.tag_map)
+        names = ", ".join(first_names(spelling.tag_map, _MOST_SHOWN))
         seen = f"tags are names without B or I ({names}): neighbours of one name are one mention"
         return [{"scheme": "IOB1", "decode": "strict", **shared}], seen
     letters, begins = _letters(spelling, sequences)
@@ -120,7 +117,7 @@ def scheme_options(
     if spelling.bare:
         seen += f"; tags are B and I without a type, which is called {UNNAMED} here"
     if spelling.tag_map:
-        seen += f"; tags are spelled {_listed(spelling.tag_map)}"
+        seen += f"; tags are spelled {', '.join(first_names(spelling.tag_map, _MOST_SHOWN))}"
     return [{"scheme": scheme, "decode": decode, **shared} for scheme, decode in schemes], seen
 
 
@@ -130,13 +127,14 @@ def _letters(
     """The letters of the tags (O, B, I, ...), and how many mentions begin with each."""
     letters, begins = set[str](), Counter[str]()
     for sequence in sequences:
-        last_type = None  # of the mention that may go on
+        mention_before = (False, "")  # whether the token before is in one, and of which type
         for tag in sequence:
             letter, _, name = spelling.usual(tag).partition("-")
+            mention = (letter != "O", name)
             letters.add(letter)
-            if letter in ("B", "S", "U") or (letter == "I" and last_type != name):
+            if letter in ("B", "S", "U") or (letter == "I" and mention != mention_before):
                 begins[letter] += 1
-            last_type = None if letter == "O" else name
+            mention_before = mention
     return letters, begins
 
 
@@ -147,8 +145,3 @@ def _likely_schemes(letters: set[str], begins: Counter[str]) -> list[tuple[str, 
     if begins["I"] > begins["B"]:
         return [("IOB2", "strict"), ("IOB1", "strict"), ("IOB2", "lenient")]
     return [("IOB2", "strict"), ("IOB2", "lenient"), ("IOB1", "strict")]
-
-
-def _listed(tags: Iterable[str], most: int = 6) -> str:
-    names = list(tags)
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

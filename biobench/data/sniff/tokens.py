@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import filterfalse
 
 from biobench.data.readers.tokens import SEPARATORS
 from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, common_width, lines_of
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
+Column = tuple[str, ...]
+"""The cells of all rows."""
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
 _MOST = 0.9
 """Share of the lines that must have one shape; the reader names the others."""
@@ -43,19 +47,19 @@ def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     lines: list[str] = []
     for path in corpus.paths:
         lines += [*lines_of(path), ""]  # a file ends a sentence
-    layout = _layout([line for line in lines if not _parts_sentences(line)])
+    rows = list(filterfalse(_parts_sentences, lines))
+    layout = _layout(rows)
     if layout is None:
         return []
     schemes, seen = scheme_options(layout.spelling, _sequences(layout, lines))
     reader: Options = {"format": "iob", "columns": layout.columns, "separator": layout.separator}
-    for line in lines:
-        if line.startswith("#") and not _parts_sentences(line) and layout.cells(line) is None:
-            reader["comments"] = "hash"
+    if any(row.startswith("#") and layout.cells(row) is None for row in rows):
+        reader["comments"] = "hash"
     proposals: list[Proposal] = []
     for scheme in schemes:
-        options = {**reader, **scheme}
-        tags = [f"tags: {seen}"]
-        proposals.append(Proposal("token_ner", options, columns=layout.columns, seen=tags))
+        proposal = Proposal("token_ner", reader | scheme, seen=[f"tags: {seen}"])
+        proposal.columns = proposal.read = layout.columns
+        proposals.append(proposal)
     return proposals
 
 
@@ -66,33 +70,47 @@ def _parts_sentences(line: str) -> bool:
 
 def _layout(rows: list[str]) -> _Layout | None:
     """How most of the rows are cut; None where they are no tokens with tags."""
-    for separator, sign in SEPARATORS.items():
-        fields = [row.split(sign) for row in rows]
-        width, share = common_width(cells for cells in fields if not cells[0].startswith("#"))
-        if width < 2 or share < _MOST:
-            continue
-        columns = list(zip(*(cells for cells in fields if len(cells) == width), strict=True))
-        numbered = width > 2 and all(map(str.isdecimal, columns[0]))
-        token = int(numbered)  # the column before it holds numbers
-        tagged = _tag_column(columns, token)
-        if tagged is not None and not _are_texts(columns[token]):
-            return _Layout(separator, width, token, *tagged)
+    layouts = map(partial(_cut_by, rows), SEPARATORS)
+    return next(filter(None, layouts), None)
+
+
+def _cut_by(rows: list[str], separator: str) -> _Layout | None:
+    """The rows cut at this separator; None where most of them are no token with a tag."""
+    fields = [row.split(SEPARATORS[separator]) for row in rows]
+    without_comments = [cells for cells in fields if not cells[0].startswith("#")]
+    width, share = common_width(without_comments)
+    if width < 2 or share < _MOST:
+        return None
+    usual = [cells for cells in fields if len(cells) == width]
+    columns = list(zip(*usual, strict=True))
+    has_numbers = width > 2 and all(map(str.isdecimal, columns[0]))
+    token = int(has_numbers)  # the column before it holds numbers
+    return _with_tags(columns, token, separator)
+
+
+def _with_tags(columns: list[Column], token: int, separator: str) -> _Layout | None:
+    """The tokens with the last column of tags behind them; None where there is none, or where texts
+    stand in place of the tokens.
+    """
+    if _are_texts(columns[token]):
+        return None
+    for tag in range(len(columns) - 1, token, -1):
+        spelling = spelling_of(Counter(columns[tag]))
+        if spelling is not None:
+            return _Layout(
+                separator=separator,
+                width=len(columns),
+                token=token,
+                tag=tag,
+                spelling=spelling,
+            )
     return None
 
 
-def _are_texts(cells: tuple[str, ...]) -> bool:
+def _are_texts(cells: Column) -> bool:
     """Whether cells hold blanks: rows of texts may have labels that look like tags."""
     blanks = sum(" " in cell.strip() for cell in cells)
     return blanks >= (1 - _MOST) * len(cells)
-
-
-def _tag_column(columns: list[tuple[str, ...]], token: int) -> tuple[int, Spelling] | None:
-    """(number, spelling) of the last column of tags behind the tokens; None where there is none."""
-    for number in range(len(columns) - 1, token, -1):
-        spelling = spelling_of(Counter(columns[number]))
-        if spelling is not None:
-            return number, spelling
-    return None
 
 
 def _sequences(layout: _Layout, lines: list[str]) -> Iterator[list[str]]:

@@ -24,9 +24,10 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         return [_layers(roots)]
     entities = untyped = 0
     for root in roots:
-        entities += root.find("sentence/entity") is not None
-        for pair in root.iter("pair"):
-            untyped += pair.get("ddi") == "true" and not pair.get("type")
+        entities += len(root.findall("sentence/entity"))
+        interacting = root.findall(".//pair[@ddi='true']")
+        typed = root.findall(".//pair[@ddi='true'][@type!='']")
+        untyped += len(interacting) - len(typed)
     if name != "document" or not entities:
         hint = "see the formats in docs/tasks.md"
         raise start.bad("is XML, and no reader knows its first element {}", hint, name)
@@ -40,7 +41,8 @@ def _layers(roots: Iterable[ET.Element]) -> Proposal:
     """Mentions of every type that covers characters, the text's own structure aside."""
     names: set[str] = set()
     for root in roots:
-        names.update(_local(e) for e in root if e.get("begin") != e.get("end"))
+        covering = [element for element in root if element.get("begin") != element.get("end")]
+        names.update(map(_local, covering))
     types = sorted(names.difference(_NO_MENTIONS))
     seen = [f"layers: {', '.join(types)}; take out of `types` what is no mention"]
     reader = {"format": "xmi", "types": dict(zip(types, types, strict=True))}
