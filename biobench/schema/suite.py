@@ -9,8 +9,9 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from biobench.schema.source import Below, check_once, fail
-from biobench.schema.strict import Strict, plain
+from biobench.schema.strict import Strict
 from biobench.schema.task import MetricName
+from biobench.schema.yaml12 import plain
 
 
 class Member(Strict):

@@ -15,7 +15,8 @@ from pydantic import (
 )
 
 from biobench.schema.source import fail, later
-from biobench.schema.strict import Fraction, Positive, Strict, plain
+from biobench.schema.strict import Fraction, Positive, Strict
+from biobench.schema.yaml12 import plain
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 """A share of what is left out, or of what is remembered."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import singledispatch
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,27 @@ class Scalar:
     text: str
 
 
+@singledispatch
+def plain(value: Any) -> Any:
+    """Parsed YAML as plain Python data, every scalar by its core-schema value."""
+    return value
+
+
+@plain.register
+def _plain_scalar(scalar: Scalar) -> Any:
+    return scalar.value
+
+
+@plain.register
+def _plain_list(items: list) -> Any:  # type: ignore[type-arg]
+    return list(map(plain, items))
+
+
+@plain.register
+def _plain_mapping(fields: dict) -> Any:  # type: ignore[type-arg]
+    return {key: plain(value) for key, value in fields.items()}
+
+
 @dataclass(slots=True)
 class LocatedYaml:
     """A parsed document: plain data (dict, list, str, Scalar) and the line (1-based) of each
@@ -62,6 +85,11 @@ class LocatedYaml:
             if (*at, step) in self.lines:
                 at = (*at, step)
         return self.lines.get(at)
+
+    def depth_of(self, path: Path_) -> int:
+        """How many leading steps of `path` the document has."""
+        heads = (path[:depth] for depth in range(1, len(path) + 1))
+        return len(list(takewhile(self.lines.__contains__, heads)))
 
 
 def resolve_scalar(text: str) -> str | Scalar:
