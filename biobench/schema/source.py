@@ -84,15 +84,12 @@ def patterns_of(files: Mapping[Any, str | list[str]]) -> list[str]:
     return names
 
 
-_STEP = r"(?:\*\*|(?:(?!\*\*)[^/])*)"
-_PATTERN = re.compile(rf"(?=.*[^/.]){_STEP}(?:/{_STEP})*", re.DOTALL)
-"""Not dots alone, and ``**`` is a step of its own."""
-
-
 def _files_below(value: dict[Any, str | list[str]]) -> dict[Any, str | list[str]]:
     for pattern in patterns_of(value):
         below(pattern)
-        if _PATTERN.fullmatch(pattern) is None:
+        steps = pattern.split("/")
+        other_steps = set(steps) - {"**"}
+        if not pattern.strip("/.") or "**" in "/".join(other_steps):
             hint = "for example train.tsv, or texts/*.txt"
             raise fail(f"'{pattern}' is not a file name or a pattern", hint)
     return value

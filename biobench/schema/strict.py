@@ -35,10 +35,11 @@ from biobench.schema.yaml12 import LocatedYaml, Path_, Scalar, plain
 
 M = TypeVar("M", bound=BaseModel)
 
-Count = Annotated[int, Field(ge=0, le=2**53)]
-"""As large as a float still counts exactly; so are the next two."""
-Positive = Annotated[int, Field(ge=1, le=2**53)]
-Bytes = Annotated[int, Field(ge=0, le=2**53)]
+_MOST_EXACT = 2**53
+"""As large as a float still counts exactly."""
+Count = Annotated[int, Field(ge=0, le=_MOST_EXACT)]
+Positive = Annotated[int, Field(ge=1, le=_MOST_EXACT)]
+Bytes = Annotated[int, Field(ge=0, le=_MOST_EXACT)]
 Seconds = Annotated[float, Field(ge=0, le=1e10)]
 """Or kilowatt-hours, epochs, rates: what is never negative and of a size that people know."""
 Fraction = Annotated[float, Field(ge=0, le=1)]

@@ -109,20 +109,19 @@ def _flag_rows(
     if options.none is not None:
         flags.append(options.none)
     for location, row in table(tables, "comma", [options.key, options.group, *flags]):
-        true_flags: list[str] = []
-        for flag in flags:
-            cell = row[flag].strip()
-            location.require(
-                cell in ("0", "1"), f"column '{flag}' holds {{}}", "flags are 0 or 1", cell
-            )
-            if cell == "1":
-                true_flags.append(flag)
-        if options.none in true_flags:
-            true_flags.remove(options.none)
-            if true_flags:
-                continue
+        true_flags = [flag for flag in flags if _is_set(location, row, flag)]
+        labels = tuple(flag for flag in true_flags if flag != options.none)
+        if labels and options.none in true_flags:
+            continue
         key, group = _key(row[options.key]), row[options.group].strip()
-        yield location.document(key, "", group, labels=tuple(true_flags))
+        yield location.document(key, "", group, labels=labels)
+
+
+def _is_set(location: FileLine, row: dict[str, str], flag: str) -> bool:
+    """Whether the row's flag is 1. Raises DataFormatError where it is not 0 either."""
+    cell = row[flag].strip()
+    location.require(cell in ("0", "1"), f"column '{flag}' holds {{}}", "flags are 0 or 1", cell)
+    return cell == "1"
 
 
 def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]) -> dict[str, str]:
@@ -182,15 +181,17 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
         document_id = row["id"].strip()
         question = texts_by_id.get(document_id, "")
         codes = _listed(location, row["labels"])
-        if codes and question:
-            split = row["split"]
-            location.require(split in _SPLITS, "split {} is not known", "train, dev or test", split)
-            location.split = _SPLITS[split]
-            text = f"{options.question_word} {question}"
-            answer = texts_by_id.get(document_id.removesuffix("_q") + "_a")
-            if answer:
-                text += f"\n\n{options.answer_word} {answer}"
-            yield location.document(document_id, text, labels=codes)
+        if not codes or not question:
+            continue
+        split = row["split"]
+        location.require(split in _SPLITS, "split {} is not known", "train, dev or test", split)
+        location.split = _SPLITS[split]
+        text = f"{options.question_word} {question}"
+        answer_id = document_id.removesuffix("_q") + "_a"
+        answer = texts_by_id.get(answer_id)
+        if answer:
+            text += f"\n\n{options.answer_word} {answer}"
+        yield location.document(document_id, text, labels=codes)
 
 
 def _listed(location: FileLine, cell: str) -> tuple[str, ...]:

@@ -78,10 +78,8 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
     its offsets.
     """
     documents: dict[str, RawDocument] = {}
-    for filled, lines in groupby(read_lines(location.path), key=lambda line: bool(line[1].strip())):
-        if not filled:
-            continue
-        raw = _document([(location.at(number), line) for number, line in lines])
+    for lines in _blocks(location):
+        raw = _document(lines)
         earlier = documents.setdefault(raw.id, raw)
         if earlier is not raw:
             raw.location.require(
@@ -92,6 +90,14 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
             )
             earlier.repeats += 1
     return list(documents.values())
+
+
+def _blocks(location: FileLine) -> Iterator[list[tuple[FileLine, str]]]:
+    """The lines between blank lines."""
+    lines = read_lines(location.path)
+    for is_filled, block in groupby(lines, key=lambda line: bool(line[1].strip())):
+        if is_filled:
+            yield [(location.at(number), line) for number, line in block]
 
 
 def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
