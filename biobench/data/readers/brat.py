@@ -168,7 +168,7 @@ def _bound(location: FileLine, line: str, text: str) -> Mention:
             "not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line
         )
     id, label, offsets, surface = match.groups()
-    numbers = [location.number(number) for number in re.split("[ ;]", offsets)]
+    numbers = list(map(location.number, re.split("[ ;]", offsets)))
     fragments = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     # The format shows line ends as blanks, and editors trim the column.
     check_surface(location, text, fragments, surface)

@@ -46,19 +46,18 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     for location, row in table(tables, options.separator, columns):
         code = row[options.code].strip()
         if code and options.keep.items() <= row.items():
-            stem = row[options.document].strip().removesuffix(".ann").removesuffix(".txt")
+            name = row[options.document].strip()
+            stem = name.removesuffix(".ann").removesuffix(".txt")
             location.require(
                 stem in codes, "document {} has no text file", "complete the texts folder", stem
             )
             codes[stem].add(code)
-    for text in texts:
-        stem = text.path.stem
-        if codes[stem]:
-            yield text.document(
-                stem,
-                read_text(text.path, options.encoding_errors),
-                labels=tuple(sorted(codes[stem])),
-            )
+    for location in texts:
+        stem = location.path.stem
+        labels = sorted(codes[stem])
+        if labels:
+            text = read_text(location.path, options.encoding_errors)
+            yield location.document(stem, text, labels=tuple(labels))
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -98,7 +97,9 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     numbers = numbering()
     for row in rows:
         if row.id in texts_by_key:
-            yield replace(row, id=f"{row.id}-{next(numbers[row.id])}", text=texts_by_key[row.id])
+            text = texts_by_key[row.id]
+            number = next(numbers[row.id])
+            yield replace(row, id=f"{row.id}-{number}", text=text)
 
 
 def _flag_rows(
@@ -113,7 +114,8 @@ def _flag_rows(
         labels = tuple(flag for flag in true_flags if flag != options.none)
         if labels and options.none in true_flags:
             continue
-        key, group = _key(row[options.key]), row[options.group].strip()
+        key = _key(row[options.key])
+        group = row[options.group].strip()
         yield location.document(key, "", group, labels=labels)
 
 
@@ -128,7 +130,8 @@ def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]
     """Key to text, of those of the keys that have one. Raises DataFormatError where none has."""
     texts_by_key: dict[str, str] = {}
     for _, row in table(texts, "comma", [options.key, options.text], strict=False):
-        key, text = _key(row[options.key]), row[options.text].strip()
+        key = _key(row[options.key])
+        text = row[options.text].strip()
         if key in keys and text:
             texts_by_key[key] = text
     texts[0].at(None).require(
@@ -206,7 +209,8 @@ def _listed(location: FileLine, cell: str) -> tuple[str, ...]:
         "write ['A', 'B']",
         cell,
     )
-    return tuple(dict.fromkeys(location.label(text.strip()) for text in value or ()))
+    labels = [location.label(text.strip()) for text in value or ()]
+    return tuple(dict.fromkeys(labels))
 
 
 class PairedOptions(ReaderOptions):
@@ -251,11 +255,8 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
         file_labels: dict[str, None] = {}
         for sentence in sentences:
             file_labels.update(dict.fromkeys(sentence.labels))
-        yield location.document(
-            stem,
-            " ".join(sentence.text for sentence in sentences),
-            labels=tuple(file_labels),
-        )
+        text = " ".join(sentence.text for sentence in sentences)
+        yield location.document(stem, text, labels=tuple(file_labels))
     for location in partners.values():
         raise location.at(None).bad("has no text file of the same name", "complete the text folder")
 
@@ -270,11 +271,12 @@ def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) ->
     )
     stem = location.path.stem
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
+        labels = _labels_of(options, partner, segment)
         yield location.at(number).document(
             f"{stem}_{index}",
             line.strip(),
             stem,
-            labels=tuple(_labels_of(options, partner, segment)),
+            labels=tuple(labels),
         )
 
 

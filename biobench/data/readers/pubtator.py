@@ -107,7 +107,8 @@ def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
 def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
     """The document of a block of lines."""
     start, first_line = lines[0]
-    texts = _TEXTS.match("\n".join(line for _, line in lines[:2]))
+    head = "\n".join(line for _, line in lines[:2])
+    texts = _TEXTS.match(head)
     if texts is None:
         raise start.bad(
             "a document must begin with its |t| and |a| lines: {}", "repair the block", first_line

@@ -156,4 +156,5 @@ def _transposed(structure: dict[str, Any]) -> Any:
     lengths = set(map(len, lists))
     if len(lengths) > 1:
         return structure
-    return [dict(zip(structure, values, strict=True)) for values in zip(*lists, strict=True)]
+    rows = zip(*lists, strict=True)
+    return [dict(zip(structure, values, strict=True)) for values in rows]
