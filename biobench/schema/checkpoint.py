@@ -5,6 +5,7 @@ exports share.
 from __future__ import annotations
 
 import hashlib
+from itertools import chain
 from pathlib import Path
 
 from biobench.core.checkpoint_safety import TOKENIZER_FILES
@@ -36,16 +37,17 @@ def content_files(folder: Path, *, code: bool = False) -> list[Path]:
     patterns = [*WEIGHTS, "config.json", *_TOKENIZER]
     if code:
         patterns.append("*.py")
-    files = {p for pattern in patterns for p in folder.glob(pattern)}
-    if any(p.suffix == ".safetensors" for p in files):
-        files = {p for p in files if p.suffix != ".bin"}
-    if not any(p.suffix in (".safetensors", ".bin") for p in files):
+    files = set(chain.from_iterable(map(folder.glob, patterns)))
+    suffixes = {path.suffix for path in files}
+    if ".safetensors" in suffixes:
+        files -= set(folder.glob("*.bin"))
+    elif ".bin" not in suffixes:
         raise ModelError(
             "no weights in the model's folder",
             hint="it must hold *.safetensors or pytorch_model.bin",
             file=folder,
         )
-    return sorted(files, key=lambda p: p.name)
+    return sorted(files, key=lambda path: path.name)
 
 
 def content_hash(folder: Path, *, code: bool = False) -> str:
@@ -59,10 +61,10 @@ def content_hash(folder: Path, *, code: bool = False) -> str:
     for path in content_files(folder, code=code):
         with path.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256")
-        if (wrong := damage(path, content.hexdigest())) is not None:
-            raise ModelError(
-                wrong, hint=f"delete {path.resolve()} and run the same again", file=path
-            )
+        problem = damage(path, content.hexdigest())
+        if problem is not None:
+            hint = f"delete {path.resolve()} and run the same again"
+            raise ModelError(problem, hint=hint, file=path)
         digest.update(path.name.encode() + b"\0" + content.digest())
     return digest.hexdigest()
 
@@ -74,14 +76,19 @@ def stamp(folder: Path, *, code: bool = False) -> Stamp:
     """Name, bytes and time of change (ns) of the checkpoint's files: where it is the same, nobody
     wrote to them.
     """
-    stats = [(path.name, path.stat()) for path in content_files(folder, code=code)]
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+    stamps: list[tuple[str, int, int]] = []
+    for path in content_files(folder, code=code):
+        stat = path.stat()
+        stamps.append((path.name, stat.st_size, stat.st_mtime_ns))
+    return tuple(stamps)
 
 
 def model_folder(folder: Path) -> Path:
     """The folder itself, or `model` below it where that alone holds a config, as in a run folder of
     the trainer.
     """
-    inside = folder / "model"
-    is_run = not (folder / "config.json").is_file() and (inside / "config.json").is_file()
-    return inside if is_run else folder
+    below = folder / "model"
+    has_config = (folder / "config.json").is_file()
+    if not has_config and (below / "config.json").is_file():
+        return below
+    return folder

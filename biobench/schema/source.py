@@ -40,8 +40,9 @@ def fail(what: str, hint: str) -> FieldError:
 
 def check_once(kind: str, names: Iterable[str]) -> None:
     """Raise FieldError where a name occurs twice. kind: of the things that they name."""
-    for name in repeated(names):
-        raise fail(f"{kind} '{name}' occurs twice", "keep one")
+    repeated_names = repeated(names)
+    if repeated_names:
+        raise fail(f"{kind} '{repeated_names[0]}' occurs twice", "keep one")
 
 
 def one_group(value: str) -> str:
@@ -64,8 +65,13 @@ OneGroup = Annotated[str, AfterValidator(one_group)]
 def below(value: str) -> str:
     """`value` itself when it is a path that stays below its folder; else ValueError."""
     steps = value.replace("\\", "/").split("/")
-    leaves = value.startswith(("/", "~", "\\")) or ".." in steps or ":" in steps[0]
-    if leaves or not value.isprintable():
+    problems = (
+        value.startswith(("/", "~", "\\")),
+        ".." in steps,
+        ":" in steps[0],
+        not value.isprintable(),
+    )
+    if any(problems):
         raise fail(f"path '{value}' leaves its folder", "give a relative path without '..'")
     return value
 
@@ -82,26 +88,26 @@ def _files_below(value: dict[Any, str | list[str]]) -> dict[Any, str | list[str]
     for pattern in patterns_of(value):
         below(pattern)
         steps = pattern.split("/")
-        if not pattern.strip("/.") or any("**" in step and step != "**" for step in steps):
+        other_steps = set(steps) - {"**"}
+        if not pattern.strip("/.") or "**" in "/".join(other_steps):
             hint = "for example train.tsv, or texts/*.txt"
             raise fail(f"'{pattern}' is not a file name or a pattern", hint)
     return value
 
 
 def _three(value: tuple[float, ...]) -> tuple[float, ...]:
-    if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
-        raise fail(
-            f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]"
-        )
+    is_sum_one = abs(sum(value) - 1.0) <= 1e-9
+    if len(value) != 3 or not is_sum_one or min(value) <= 0:
+        message = f"ratios {list(value)} are not three positive numbers that sum to 1"
+        raise fail(message, "[0.8, 0.1, 0.1]")
     return value
 
 
 def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
     bounds = [0.0, *value, 1.0]
     if len(value) not in (1, 2) or bounds != sorted(set(bounds)):
-        raise fail(
-            f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`"
-        )
+        message = f"cuts {list(value)} are not one or two rising shares"
+        raise fail(message, "for example `cuts: [0.7, 0.8]`")
     return value
 
 
@@ -336,14 +342,17 @@ class Source(CorpusRelease):
 
     @model_validator(mode="after")
     def _has_files(self) -> Source:
-        named = (self.folder, self.files, self.url, self.hub)
-        if self.generated and any(named):
-            message = "generated data has no folder, files, url or hub"
-            raise fail(message, "leave them out, or drop `generated`")
-        if not (self.generated or (self.folder and self.files)):
+        if self.generated:
+            self._check_generated()
+        elif not self.folder or not self.files:
             hint = "name the folder below --data-dir, and the file of each split in it"
             raise fail("'folder' or 'files' is missing", hint)
         return self
+
+    def _check_generated(self) -> None:
+        if any((self.folder, self.files, self.url, self.hub)):
+            message = "generated data has no folder, files, url or hub"
+            raise fail(message, "leave them out, or drop `generated`")
 
     @property
     def has_folds(self) -> bool:
@@ -358,8 +367,10 @@ class Source(CorpusRelease):
 
 def sources_named(sources: Sequence[Source]) -> None:
     """Raise FieldError where one of several sources has no id, or that of another."""
+    if len(sources) < 2:
+        return
     for index, source in enumerate(sources):
-        if len(sources) > 1 and "id" not in source.model_fields_set:
+        if "id" not in source.model_fields_set:
             message = f"sources.{index}.id is missing; each of several sources needs one"
             raise fail(message, "add `id: ...` to it")
     check_once("source", [source.id for source in sources])

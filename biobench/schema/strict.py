@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import copy
 import difflib
-import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -31,14 +30,16 @@ from pydantic_core.core_schema import no_info_after_validator_function
 
 from biobench.errors import SpecError
 from biobench.schema import yaml12
-from biobench.schema.yaml12 import LocatedYaml, Path_, Scalar
+from biobench.schema.resolution import resolve
+from biobench.schema.yaml12 import LocatedYaml, Path_, Scalar, plain
 
 M = TypeVar("M", bound=BaseModel)
 
-Count = Annotated[int, Field(ge=0, le=2**53)]
-"""As large as a float still counts exactly; so are the next two."""
-Positive = Annotated[int, Field(ge=1, le=2**53)]
-Bytes = Annotated[int, Field(ge=0, le=2**53)]
+_MOST_EXACT = 2**53
+"""As large as a float still counts exactly."""
+Count = Annotated[int, Field(ge=0, le=_MOST_EXACT)]
+Positive = Annotated[int, Field(ge=1, le=_MOST_EXACT)]
+Bytes = Annotated[int, Field(ge=0, le=_MOST_EXACT)]
 Seconds = Annotated[float, Field(ge=0, le=1e10)]
 """Or kilowatt-hours, epochs, rates: what is never negative and of a size that people know."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -84,33 +85,29 @@ class Strict(BaseModel):
         """Raise the error of type ``shape`` for an unknown key, with what is known instead, or a
         missing one.
         """
-        fields = cls.model_fields
-        unknown = []
-        if cls.model_config["extra"] == "forbid":
-            unknown = [key for key in data if key not in fields]
-        required = [name for name, field in fields.items() if field.is_required()]
-        wrong = [*unknown, *(name for name in required if name not in data)]
-        if not wrong:
-            return
-        message, hint = f"'{wrong[0]}' is missing", f"add `{wrong[0]}: ...`"
+        unknown = cls._unknown_keys(data)
+        required = [name for name, field in cls.model_fields.items() if field.is_required()]
+        missing = [name for name in required if name not in data]
         if unknown:
-            name = str(unknown[0])[:80]
-            message, hint = f"unknown key {name!r}", suggest(name, sorted(fields))
-        context = {"what": message, "hint": hint, "key": wrong[0], "count": len(wrong)}
+            key = unknown[0]
+            name = str(key)[:80]
+            message = f"unknown key {name!r}"
+            hint = suggest(name, sorted(cls.model_fields))
+        elif missing:
+            key = missing[0]
+            message = f"'{key}' is missing"
+            hint = f"add `{key}: ...`"
+        else:
+            return
+        count = len(unknown) + len(missing)
+        context = {"what": message, "hint": hint, "key": key, "count": count}
         raise PydanticCustomError("shape", "{what}", context)
 
-
-def _members(annotation: Any) -> Iterator[Any]:
-    """The types and containers that a field takes; a Literal takes the types of its values."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        yield from _members(arguments[0])
-    elif origin in (Union, types.UnionType):
-        yield from chain.from_iterable(map(_members, arguments))
-    elif origin is Literal:
-        yield from map(type, arguments)
-    else:
-        yield annotation
+    @classmethod
+    def _unknown_keys(cls, data: dict[Any, Any]) -> list[Any]:
+        if cls.model_config["extra"] != "forbid":
+            return []
+        return [key for key in data if key not in cls.model_fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,47 +135,6 @@ class OneOf:
         return text
 
 
-def resolve(value: Any, annotation: Any) -> Any:
-    """Replace `Scalar`s by what the field wants: text as written, or the core-schema value.
-
-    A field that takes both numbers and text gets the value; ``null`` is None where the field allows
-    it. Nested models resolve their own fields.
-    """
-    members = list(_members(annotation))
-    if isinstance(value, Scalar):
-        return _resolved_scalar(value, members)
-    for member in members:
-        container, items = get_origin(member), get_args(member)
-        if isinstance(value, list) and container in (list, tuple):
-            return container(resolve(item, items[0]) for item in value)
-        if isinstance(value, dict) and container is dict:
-            return {key: resolve(item, items[1]) for key, item in value.items()}
-    if isinstance(value, list):
-        return [resolve(item, Any) for item in value]
-    return value
-
-
-def _resolved_scalar(scalar: Scalar, members: Sequence[Any]) -> Any:
-    """members: the types that the field takes."""
-    fitting = {type(scalar.value)}
-    if int in fitting:
-        fitting.add(float)
-    if str in members and fitting.isdisjoint(members):
-        return scalar.text
-    return scalar.value
-
-
-def plain(value: Any) -> Any:
-    """Parsed YAML as plain Python data, every scalar by its core-schema value."""
-    if isinstance(value, Scalar):
-        return value.value
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    return value
-
-
 MOST_KNOWN = 40
 """Names that are listed in a hint; more are not."""
 
@@ -199,12 +155,19 @@ def suggest(word: str, known: Sequence[str], otherwise: str = "") -> str:
     close = difflib.get_close_matches(word, near, n=1)
     close = close or difflib.get_close_matches(folded, spelled, n=1)
     if close:
-        return f"did you mean '{spelled.get(close[0], close[0])}'?"
-    if otherwise:
-        return otherwise
+        nearest = spelled.get(close[0], close[0])
+        return f"did you mean '{nearest}'?"
+    return otherwise or _listed(known)
+
+
+def _listed(known: Sequence[str]) -> str:
+    """The known names in words."""
+    if not known:
+        return "there is none to choose from"
     if len(known) > MOST_KNOWN:
         return f"none of the {len(known)} known names is near it"
-    return "known: " + ", ".join(sorted(known)) if known else "there is none to choose from"
+    names = ", ".join(sorted(known))
+    return f"known: {names}"
 
 
 def check_keywords(name: str, keywords: Iterable[str], known: Sequence[str]) -> None:
@@ -237,25 +200,39 @@ class FieldError(ValueError):
 def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ()) -> SpecError:
     """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
     detail = _most_telling(error.errors(), located, prefix)
-    steps = set(chain.from_iterable(located.lines))
     path: Path_ = (*prefix, *detail["loc"])
-    shown = ".".join(str(step) for step in path if step in steps)
+    steps = set(chain.from_iterable(located.lines))
+    field = ".".join(str(step) for step in path if step in steps)
     context = detail.get("ctx", {})
     complaint = context.get("error")
+    named: Path_ = ()
     if detail["type"] == "shape":
-        path, message, hint = (*path, context["key"]), context["what"], context["hint"]
-        if message.endswith("missing"):
-            message += f" in {shown or 'the spec'}"
+        named = (context["key"],)
+        message, hint = _shape_words(context, field)
     elif isinstance(complaint, FieldError):
-        message, hint = complaint.what, complaint.hint
-        named = message.split(" ", 1)[0].split(".")
-        path = (*path, *(int(s) if s.isdecimal() else s for s in named))
-        if shown:
-            message = f"{shown}: {message}"
+        named = _steps_named(complaint)
+        message = ": ".join(filter(None, [field, complaint.what]))
+        hint = complaint.hint
     else:
-        message, hint = _library_words(detail)
-        message = f"{shown}: {message}, got {_show(detail['input'])}"
-    return SpecError(message, hint=hint, file=located.file, line=located.line_of(path))
+        problem, hint = _library_words(detail)
+        message = f"{field}: {problem}, got {_show(detail['input'])}"
+    line = located.line_of((*path, *named))
+    return SpecError(message, hint=hint, file=located.file, line=line)
+
+
+def _shape_words(context: Mapping[str, Any], field: str) -> tuple[str, str]:
+    """(what `Strict` says of a wrong key, hint). field: that has the key."""
+    message = context["what"]
+    if message.endswith("missing"):
+        where = field or "the spec"
+        message = f"{message} in {where}"
+    return message, context["hint"]
+
+
+def _steps_named(complaint: FieldError) -> Path_:
+    """The path that a complaint begins with, as in ``sources.1.id is missing``."""
+    steps = complaint.what.split(" ", 1)[0].split(".")
+    return tuple(int(step) if step.isdecimal() else step for step in steps)
 
 
 def _library_words(detail: Any) -> tuple[str, str]:
@@ -276,32 +253,32 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
     In a union every alternative complains under a step of its own, which the file does not have;
     the alternative with the fewest complaints is the one that was meant.
     """
-    pool: list[Any] = []
+    candidates: list[Any] = []
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
-        loc = detail["loc"]
-        depth = 0
-        while depth < len(loc) and (*prefix, *loc[: depth + 1]) in located.lines:
-            depth += 1
-        if depth == len(loc):
-            pool.append(detail)
+        path = detail["loc"]
+        depth = located.depth_of((*prefix, *path)) - len(prefix)
+        if depth == len(path):
+            candidates.append(detail)
         else:
-            unions.setdefault(loc[:depth], {}).setdefault(loc[: depth + 1], []).append(detail)
+            alternatives = unions.setdefault(path[:depth], {})
+            alternatives.setdefault(path[: depth + 1], []).append(detail)
     for alternatives in unions.values():
         meant: list[Any] = min(alternatives.values(), key=_misfit)
-        pool += meant
-    return max(pool, key=lambda d: (d["type"] == "shape", len(d["loc"])))
+        candidates += meant
+    return max(candidates, key=lambda detail: (detail["type"] == "shape", len(detail["loc"])))
 
 
-def _misfit(branch: list[Any]) -> tuple[int, int]:
+def _misfit(complaints: list[Any]) -> tuple[bool, bool, int]:
     """How badly one alternative of a union fits: another kind of value altogether is worse than bad
     fields.
     """
-    complaints = sum(d.get("ctx", {}).get("count", 1) for d in branch)
-    if len(branch) == 1 and branch[0]["type"].endswith("_type"):
-        return 2, complaints
-    is_literal = any(d["type"] == "literal_error" for d in branch)
-    return int(is_literal and not isinstance(branch[0]["input"], str)), complaints
+    types = [complaint["type"] for complaint in complaints]
+    is_other_kind = len(types) == 1 and types[0].endswith("_type")
+    is_text = isinstance(complaints[0]["input"], str)
+    is_other_literal = "literal_error" in types and not is_text
+    wrong_fields = sum(complaint.get("ctx", {}).get("count", 1) for complaint in complaints)
+    return is_other_kind, is_other_literal, wrong_fields
 
 
 def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
@@ -333,18 +310,28 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
     """
     data = copy.deepcopy(located.data)
     for text in overrides:
-        key, sep, raw = text.partition("=")
-        if not sep or not key.strip():
-            hint = "for example --set training.epochs=1"
-            raise SpecError(f"--set {text!r} is not KEY=VALUE", hint=hint)
+        key, value = _key_and_value(text)
         *groups, field = key.strip().split(".")
-        at = data
+        container = data
         for step in groups:
-            slot = _slot(at, step, f"--set {key}: '{step}' is not a group of fields")
-            at = at[slot] if isinstance(at, list) else at.setdefault(slot, {})
-        value = yaml12.parse(raw).data if raw.strip() else Scalar(None, "")
-        at[_slot(at, field, f"--set {key}: '{field}' cannot be set there")] = value
+            slot = _slot(container, step, f"--set {key}: '{step}' is not a group of fields")
+            if isinstance(container, dict):
+                container.setdefault(slot, {})
+            container = container[slot]
+        slot = _slot(container, field, f"--set {key}: '{field}' cannot be set there")
+        container[slot] = value
     return LocatedYaml(data, located.lines, located.file)
+
+
+def _key_and_value(override: str) -> tuple[str, Any]:
+    """The key and the parsed value of ``KEY=VALUE``; no value is null."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        hint = "for example --set training.epochs=1"
+        raise SpecError(f"--set {override!r} is not KEY=VALUE", hint=hint)
+    if not text.strip():
+        return key, Scalar(None, "")
+    return key, yaml12.parse(text).data
 
 
 def _slot(container: Any, step: str, complaint: str) -> Any:

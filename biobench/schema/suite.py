@@ -9,8 +9,9 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from biobench.schema.source import Below, check_once, fail
-from biobench.schema.strict import Strict, plain
+from biobench.schema.strict import Strict
 from biobench.schema.task import MetricName
+from biobench.schema.yaml12 import plain
 
 
 class Member(Strict):
@@ -37,6 +38,13 @@ class Member(Strict):
         return self
 
 
+def _member_fields(member: Any) -> dict[str, Any]:
+    if isinstance(member, dict):
+        return member
+    name = str(plain(member))
+    return {"name": name, "task": name}
+
+
 class SuiteSpec(Strict):
     """A suite. `tasks` may hold plain task ids or paths where nothing more is to be said."""
 
@@ -53,10 +61,7 @@ class SuiteSpec(Strict):
         """A task that is a text is a member of that name."""
         if not isinstance(data, dict) or not isinstance(data.get("tasks"), list):
             return data
-        members = []
-        for member in data["tasks"]:
-            name = str(plain(member))
-            members.append(member if isinstance(member, dict) else {"name": name, "task": name})
+        members = list(map(_member_fields, data["tasks"]))
         return {**data, "tasks": members}
 
     @field_validator("tasks")

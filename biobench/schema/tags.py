@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from biobench.schema.document import Span
@@ -40,12 +41,15 @@ def split_tag(tag: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
+_OPENING: dict[Mode, tuple[str, ...]] = {"strict": ("B",), "lenient": ("B", "I")}
+"""The letters that open an entity where none of their label is open."""
+
+
 def decode_tags(tags: Sequence[str], mode: Mode) -> list[TokenSpan]:
     """Entities of one tag sequence (O, B-<type>, I-<type>) as token spans, in order of position.
 
     Raises ValueError when a tag has another shape. Entities never overlap.
     """
-    opening = ("B", "I") if mode == "lenient" else ("B",)
     spans: list[TokenSpan] = []
     begin = 0
     current: str | None = None  # the label of the entity that is open
@@ -56,7 +60,7 @@ def decode_tags(tags: Sequence[str], mode: Mode) -> list[TokenSpan]:
         if current is not None:
             spans.append((begin, number, current))
         begin, current = number, None
-        if prefix in opening:
+        if prefix in _OPENING[mode]:
             current = label
     return spans
 
@@ -67,9 +71,12 @@ def tags_to_spans(
     """Decoded entities in characters; tokens are the character offsets that the tags stand on."""
     if len(tags) != len(tokens):
         raise ValueError(f"{len(tags)} tags do not fit {len(tokens)} tokens")
-    return tuple(
-        Span(tokens[i][0], tokens[j - 1][1], label) for i, j, label in decode_tags(tags, mode)
-    )
+    spans: list[Span] = []
+    for first, past_last, label in decode_tags(tags, mode):
+        start, _ = tokens[first]
+        _, end = tokens[past_last - 1]
+        spans.append(Span(start, end, label))
+    return tuple(spans)
 
 
 def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> list[str]:
@@ -82,13 +89,16 @@ def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> l
     begins = {start: number for number, (start, _) in enumerate(tokens)}
     ends = {end: number + 1 for number, (_, end) in enumerate(tokens)}
     for span in spans:
-        if span.start not in begins or span.end not in ends:
-            raise ValueError(f"span {span.start}-{span.end} does not begin and end with a token")
-        begin, end = begins[span.start], ends[span.end]
-        if any(tag != "O" for tag in tags[begin:end]):
-            raise ValueError(
-                f"span {span.start}-{span.end} meets another span; tags hold flat mentions only"
-            )
+        place = f"{span.start}-{span.end}"
+        try:
+            begin, end = begins[span.start], ends[span.end]
+        except KeyError:
+            message = f"span {place} does not begin and end with a token"
+            raise ValueError(message) from None
+        taken = set(tags[begin:end]) - {"O"}
+        if taken:
+            message = f"span {place} meets another span; tags hold flat mentions only"
+            raise ValueError(message)
         tags[begin:end] = [f"I-{span.label}"] * (end - begin)
         tags[begin] = f"B-{span.label}"
     return tags
@@ -104,10 +114,23 @@ class ReadTags(NamedTuple):
 
 Pair = tuple[str, str]
 """A tag's letter (O, B, I, E or S) and its label."""
+_OUTSIDE: Pair = ("O", "")
 _LONG_NAMES = {"U": "S", "L": "E"}
+_WITHOUT_ENDS = {"S": "B", "E": "I"}
+"""Letters of IOBES alone to those that begin and go on with a mention in IOB2."""
 _IOB2 = re.compile(r"([BI])-(.+)", re.DOTALL)
-_IOB = re.compile(r"([BI])(?:-(.+))?", re.DOTALL)
-_IOBES = re.compile(r"([BIESUL])(?:-(.+))?", re.DOTALL)
+_IOBES = re.compile(r"([BIESUL])-(.+)", re.DOTALL)
+_TYPED = {"IOB1": _IOB2, "IOB2": _IOB2, "IOBES": _IOBES}
+"""Scheme to its tags with a type."""
+_BARE_IOB = re.compile(r"([BI])(?:-(.+))?", re.DOTALL)
+_BARE_IOBES = re.compile(r"([BIESUL])(?:-(.+))?", re.DOTALL)
+_TYPED_OR_BARE = {"IOB1": _BARE_IOB, "IOB2": _BARE_IOB, "IOBES": _BARE_IOBES}
+"""Scheme to its tags where a corpus of one type may leave it out."""
+_SHOWN = {
+    "IOB1": "B-<type> or I-<type>",
+    "IOB2": "B-<type> or I-<type>",
+    "IOBES": "B-, I-, E- or S-<type>",
+}
 
 
 @dataclass(frozen=True)
@@ -126,19 +149,24 @@ class Tagging:
     @property
     def shapes(self) -> str:
         """The tags that the scheme has, for messages."""
-        bare = ", B, I" if "" in self.types else ""
-        if self.scheme == "IOBES":
-            return f"O{bare}, B-, I-, E- or S-<type>"
-        return f"O{bare}, B-<type> or I-<type>"
+        typed = _SHOWN[self.scheme]
+        if self.has_bare_tags:
+            return f"O, B, I, {typed}"
+        return f"O, {typed}"
+
+    @property
+    def has_bare_tags(self) -> bool:
+        """Whether a tag may be a letter without a type."""
+        return "" in self.types
 
     def parse(self, tag: str) -> Pair:
         """(letter, type in the corpus) of a tag. Raises ValueError for one of another shape."""
         spelled = self.spelled.get(tag, tag)
         if spelled == "O":
-            return "O", ""
-        shape = _IOBES if self.scheme == "IOBES" else _IOB
-        match = shape.fullmatch(spelled)
-        if match is None or (match[2] is None and "" not in self.types):
+            return _OUTSIDE
+        patterns = _TYPED_OR_BARE if self.has_bare_tags else _TYPED
+        match = patterns[self.scheme].fullmatch(spelled)
+        if match is None:
             raise ValueError(f"'{tag}' is not {self.shapes}")
         letter, name = match.groups("")
         return _LONG_NAMES.get(letter, letter), name
@@ -168,24 +196,31 @@ class Tagging:
         """Labelled pairs as tags of IOB2."""
         if self.scheme == "IOBES":
             pairs = _without_ends(pairs, mode)
-        return tuple("O" if letter == "O" else f"{letter}-{label}" for letter, label in pairs)
+        return tuple(map(_tag, pairs))
 
     def _labelled(self, pair: Pair) -> Pair:
         letter, name = pair
         label = self.label_of(name)
         if letter == "O" or label is None:
-            return "O", ""
+            return _OUTSIDE
         return letter, label
+
+
+def _tag(pair: Pair) -> str:
+    if pair == _OUTSIDE:
+        return "O"
+    letter, label = pair
+    return f"{letter}-{label}"
 
 
 def _iob1_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     """B on every first token."""
     result: list[Pair] = []
-    previous: Pair = ("O", "")
-    for letter, name in pairs:
-        begins = letter == "I" and (previous[0] == "O" or previous[1] != name)
-        result.append(("B" if begins else letter, name))
-        previous = (letter, name)
+    for previous, (letter, name) in pairwise([_OUTSIDE, *pairs]):
+        same_mention = (("B", name), ("I", name))
+        if letter == "I" and previous not in same_mention:
+            letter = "B"
+        result.append((letter, name))
     return result
 
 
@@ -198,16 +233,20 @@ def _without_ends(pairs: Sequence[Pair], mode: Mode) -> list[Pair]:
     """
     result: list[Pair] = []
     open_label: str | None = None
+    previous_label: str | None = None
     begun = False  # whether a B stands before the last tag and the I of its label that follow it
     for letter, label in pairs:
-        written = {"S": "B", "E": "I"}.get(letter, letter)
-        same_label = bool(result) and result[-1][1] == label
-        if written == "I" and label != open_label and same_label:
-            if mode == "lenient":
-                written = "B"
-            elif begun:
-                written, label = "O", ""
+        written = _WITHOUT_ENDS.get(letter, letter)
+        goes_on = written == "I" and label == previous_label
+        is_stray = goes_on and label != open_label
+        if is_stray and mode == "lenient":
+            written = "B"
+        elif is_stray and begun:
+            written, label = _OUTSIDE
+        begun = written == "B" or (written == "I" and goes_on and begun)
         result.append((written, label))
-        begun = written == "B" or (written == "I" and same_label and begun)
-        open_label = None if letter in "OES" else label
+        previous_label = label
+        open_label = label
+        if letter in "OES":
+            open_label = None
     return result

@@ -115,16 +115,21 @@ def parse_seeds(text: str) -> list[int]:
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", seed_range)
         if not match:
             raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if high < low:
-            hint = f"write {high}-{low}, not {low}-{high}"
-            raise fail(f"seeds '{seed_range.strip()}' run backwards", hint)
-        if high - low > 999:
-            raise fail(f"seeds '{seed_range.strip()}' are more than a thousand", "name fewer")
-        seeds += range(low, high + 1)
+        bounds = list(map(int, filter(None, match.groups())))
+        seeds += _seeds_between(bounds[0], bounds[-1], seed_range.strip())
     if len(set(seeds)) < len(seeds):
         raise fail(f"seeds '{text}' name one twice", "write each once")
     return seeds
+
+
+def _seeds_between(low: int, high: int, text: str) -> range:
+    """The seeds from low to high. text: as they were written."""
+    if high < low:
+        hint = f"write {high}-{low}, not {low}-{high}"
+        raise fail(f"seeds '{text}' run backwards", hint)
+    if high - low > 999:
+        raise fail(f"seeds '{text}' are more than a thousand", "name fewer")
+    return range(low, high + 1)
 
 
 def _seeds(value: str) -> str:
@@ -134,6 +139,18 @@ def _seeds(value: str) -> str:
 
 Seeds = Annotated[str, AfterValidator(_seeds)]
 """Seeds as `parse_seeds` reads them."""
+
+
+def _rising(scale: tuple[float, float]) -> tuple[float, float]:
+    lowest, highest = scale
+    if lowest >= highest:
+        hint = "lowest number first, as `scale: [0, 5]`"
+        raise fail(f"scale {list(scale)} does not rise", hint)
+    return scale
+
+
+Scale = Annotated[tuple[float, float], AfterValidator(_rising)]
+"""Lowest and highest number."""
 
 
 class TaskSpec(Strict):
@@ -154,7 +171,7 @@ class TaskSpec(Strict):
     labels: Labels
     """The label set in order, or the rule that finds it in the data."""
     splits: Splits = "official"
-    scale: tuple[float, float] | None = later(None)
+    scale: Scale | None = later(None)
     """regression: lowest and highest number of the corpus's scale; predictions are cut to it."""
     unit: Literal["sentence", "line", "document"]
     seeds: Seeds = "42-46"
@@ -197,16 +214,8 @@ class TaskSpec(Strict):
         if not isinstance(value, list):
             return value
         check_once("label", value)
-        if not value or any(not v.strip() for v in value):
+        if not value or "" in map(str.strip, value):
             raise fail("labels must be at least one non-empty text", "list the labels")
-        return value
-
-    @field_validator("scale")
-    @classmethod
-    def _scale(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None and not value[0] < value[1]:
-            hint = "lowest number first, as `scale: [0, 5]`"
-            raise fail(f"scale {list(value)} does not rise", hint)
         return value
 
     @model_validator(mode="after")
@@ -218,22 +227,30 @@ class TaskSpec(Strict):
         if self.sources and self.reader is not None:
             raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
-            if source.reader is None and self.reader is None:
+            reader = source.reader or self.reader
+            if reader is None:
                 raise fail("a source has no reader", "add `reader: {format: ...}` to it")
             self._check_folds(source)
-        if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
+        self._check_access()
+        return self
+
+    def _check_access(self) -> None:
+        """Raise FieldError where an agreement is not named."""
+        agreement = getattr(self.obtain, "needs", None)
+        if self.access == "agreement" and not agreement:
             message = "access 'agreement' needs the agreement's name, pages and steps"
             raise fail(message, "add `obtain: {needs, pages, steps}`")
-        return self
 
     def _check_folds(self, source: Source) -> None:
         """Raise FieldError unless both the splits and a file's name speak of folds, or neither."""
         has_rule = self.resampled(source) is not None
         if has_rule == source.has_folds:
             return
-        complaint = "no file of" if has_rule else "without splits.fold_files, a file of"
+        files = "without splits.fold_files, a file"
+        if has_rule:
+            files = "no file"
         raise fail(
-            f"{complaint} source '{source.id}' names {{fold}}",
+            f"{files} of source '{source.id}' names {{fold}}",
             "write `{fold}` in place of the number, with `splits: {fold_files: 10}`",
         )
 

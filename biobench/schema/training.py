@@ -15,7 +15,8 @@ from pydantic import (
 )
 
 from biobench.schema.source import fail, later
-from biobench.schema.strict import Fraction, Positive, Strict, plain
+from biobench.schema.strict import Fraction, Positive, Strict
+from biobench.schema.yaml12 import plain
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 """A share of what is left out, or of what is remembered."""
@@ -135,7 +136,7 @@ class Training(Strict):
 
     @model_validator(mode="after")
     def _length(self) -> Training:
-        if (self.epochs is None) == (self.max_steps is None):
+        if [self.epochs, self.max_steps].count(None) != 1:
             message = "give either epochs or max_steps, not both and not neither"
             raise fail(message, "for example `epochs: 20`")
         if self.adapter is not None and self.top_layers is not None:
@@ -191,13 +192,17 @@ class Head(Strict):
         if not isinstance(data, dict) or plain(data.get("kind")) != "span":
             return data
         data = {"pooling": "first", "dropout": 0.4, **data}
-        return data if data.get("span") is not None else {**data, "span": {}}
+        if plain(data.get("span")) is None:
+            data["span"] = {}
+        return data
 
     @model_validator(mode="after")
     def _options_fit(self) -> Head:
         allowed = {"token": ["cls"], "sequence": ["cls", "mean"], "span": ["first", "mean", "none"]}
-        if self.pooling not in allowed[self.kind]:
-            hint = f"leave it out, or use one of {', '.join(allowed[self.kind])}"
+        fitting = allowed[self.kind]
+        if self.pooling not in fitting:
+            choices = ", ".join(fitting)
+            hint = f"leave it out, or use one of {choices}"
             raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", hint)
         if self.kind != "span" and self.span is not None:
             raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
@@ -232,8 +237,8 @@ class Probe(Strict):
 
     @model_validator(mode="after")
     def _pooled(self) -> Probe:
-        if not self.trained and self.pooling == "attention":
-            message = f"pooling 'attention' is learned, and {self.kind} learns nothing"
+        if (self.kind, self.pooling) == ("similarity", "attention"):
+            message = "pooling 'attention' is learned, and similarity learns nothing"
             raise fail(message, "use `pooling: mean`")
         return self
 

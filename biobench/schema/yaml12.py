@@ -9,7 +9,10 @@ written. Anchors, aliases and tags are refused: a spec is read by people.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import singledispatch
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,8 @@ from biobench.errors import SpecError
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
 # Python refuses to read longer decimals
-_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")
+_DECIMAL = re.compile(r"[-+]?[0-9]{1,4000}")
+_OCTAL_OR_HEX = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
@@ -44,6 +48,27 @@ class Scalar:
     text: str
 
 
+@singledispatch
+def plain(value: Any) -> Any:
+    """Parsed YAML as plain Python data, every scalar by its core-schema value."""
+    return value
+
+
+@plain.register
+def _plain_scalar(scalar: Scalar) -> Any:
+    return scalar.value
+
+
+@plain.register
+def _plain_list(items: list) -> Any:  # type: ignore[type-arg]
+    return list(map(plain, items))
+
+
+@plain.register
+def _plain_mapping(fields: dict) -> Any:  # type: ignore[type-arg]
+    return {key: plain(value) for key, value in fields.items()}
+
+
 @dataclass(slots=True)
 class LocatedYaml:
     """A parsed document: plain data (dict, list, str, Scalar) and the line (1-based) of each
@@ -63,19 +88,37 @@ class LocatedYaml:
                 at = (*at, step)
         return self.lines.get(at)
 
+    def depth_of(self, path: Path_) -> int:
+        """How many leading steps of `path` the document has."""
+        heads = (path[:depth] for depth in range(1, len(path) + 1))
+        return len(list(takewhile(self.lines.__contains__, heads)))
+
 
 def resolve_scalar(text: str) -> str | Scalar:
     """A plain (unquoted) scalar by the YAML 1.2 core schema."""
-    if _NULL.fullmatch(text):
-        return Scalar(None, text)
-    if _BOOL.fullmatch(text):
-        return Scalar(text.lower() == "true", text)
-    if _INT.fullmatch(text):
-        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-        return Scalar(int(text[2:] if base != 10 else text, base), text)
-    if _FLOAT.fullmatch(text):
-        return Scalar(float(re.sub(r"\.(?=inf|nan)", "", text.lower())), text)
+    for pattern, read in _CORE_SCHEMA:
+        if pattern.fullmatch(text):
+            return Scalar(read(text), text)
     return text
+
+
+def _based_int(text: str) -> int:
+    return int(text, base=0)
+
+
+def _float(text: str) -> float:
+    """Python writes infinity and NaN without the dot."""
+    return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
+
+
+_CORE_SCHEMA: tuple[tuple[re.Pattern[str], Callable[[str], int | float | None]], ...] = (
+    (_NULL, lambda _: None),
+    (_BOOL, lambda text: text.lower() == "true"),
+    (_DECIMAL, int),
+    (_OCTAL_OR_HEX, _based_int),
+    (_FLOAT, _float),
+)
+"""How each kind of scalar is written, and what reads it."""
 
 
 def _failure(message: str, hint: str, mark: Any, file: str | None) -> SpecError:
@@ -90,13 +133,20 @@ def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | No
         return node.value if node.style else resolve_scalar(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*path, i), lines, file) for i, item in enumerate(node.value)]
+    return _build_mapping(node, path, lines, file)
+
+
+def _build_mapping(
+    node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | None
+) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key, mark = key_node.value, key_node.start_mark
         if not isinstance(key_node, yaml.ScalarNode):
             raise _failure("a key must be a single text", "write `name: value`", mark, file)
         if key in result:
-            message = f"duplicate key '{key}' (first on line {lines[(*path, key)]})"
+            first_line = lines[(*path, key)]
+            message = f"duplicate key '{key}' (first on line {first_line})"
             raise _failure(message, "keep one of the two", mark, file)
         result[key] = _build(value_node, (*path, key), lines, file)
         lines[(*path, key)] = mark.line + 1
@@ -109,7 +159,9 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     """
     name = None if file is None else str(file)
     lines: dict[Path_, int] = {}
-    return LocatedYaml(_build(_node(text, name), (), lines, name), lines, name)
+    node = _node(text, name)
+    data = _build(node, (), lines, name)
+    return LocatedYaml(data, lines, name)
 
 
 def _node(text: str, file: str | None) -> yaml.Node:
@@ -145,9 +197,8 @@ def _check_events(text: str, file: str | None) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:  # the parser's time grows with the square of the depth
-            raise _failure(
-                "nested too deeply", "a spec is a few levels deep", event.start_mark, file
-            )
+            hint = "a spec is a few levels deep"
+            raise _failure("nested too deeply", hint, event.start_mark, file)
 
 
 def read_text(path: Path) -> str:
@@ -158,8 +209,9 @@ def read_text(path: Path) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        line = raw.count(b"\n", 0, error.start) + 1
+        byte = raw[error.start]
+        message = f"byte 0x{byte:02x} is not UTF-8"
         raise SpecError(message, hint="save the file as UTF-8", file=path, line=line) from None
 
 

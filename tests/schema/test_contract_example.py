@@ -10,6 +10,8 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import SpecError
+from biobench.schema.training import Head, SpanOptions
+from biobench.schema.yaml12 import parse
 
 EXAMPLE = """\
 id: my_task              # [a-z0-9_]+
@@ -127,3 +129,8 @@ def test_a_wrong_entry_is_refused_with_its_line(tmp_path, entry, said):
         load_task(spec)
     assert caught.value.file == str(spec)
     assert caught.value.line
+
+
+def test_a_span_head_whose_options_are_null_has_the_default_ones():
+    written = parse("{kind: span, span: null}").data
+    assert Head.model_validate(written) == Head(kind="span", span=SpanOptions())

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from biobench.data.catalog import load_task, spec_paths, task_json_schema
 from biobench.errors import SpecError
-from biobench.schema.strict import plain, suggest
+from biobench.schema.strict import suggest
 from biobench.schema.task import parse_seeds
-from biobench.schema.yaml12 import parse_file
+from biobench.schema.yaml12 import parse_file, plain
 
 GOOD = """\
 id: my_task

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biobench.errors import SpecError
-from biobench.schema.strict import plain
-from biobench.schema.yaml12 import Scalar, parse, resolve_scalar
+from biobench.schema.yaml12 import Scalar, parse, plain, resolve_scalar
 
 # YAML 1.2.2, 10.3.2: what is a number, a truth value or nothing ...
 VALUES: dict[str, Any] = {

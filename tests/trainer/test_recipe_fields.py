@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from biobench.schema import yaml12
-from biobench.schema.strict import plain
+from biobench.schema.yaml12 import plain
 from tests.helpers.trainer_make import GOOD, refusal
 from trainer.recipe.fields import human, parse_amount
 from trainer.recipe.library import arms_of, load_recipe, recipe_schema, shipped

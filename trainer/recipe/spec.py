@@ -13,7 +13,8 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.errors import UsageError
 from biobench.schema.source import descriptive, fail, later
-from biobench.schema.strict import Strict, plain
+from biobench.schema.strict import Strict
+from biobench.schema.yaml12 import plain
 from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.fields import FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase

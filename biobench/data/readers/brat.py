@@ -38,6 +38,8 @@ _BOUND = re.compile(r"(T[^\t]*)\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 _NOTE = re.compile(r"#[^\t]*\t(\S+) (\S+)\t(.*)")
 _REFERENCE = re.compile(r"N[^\t]*\t(\S+) (\S+) (\S+)(?:\t.*)?")
 """A normalisation's text is RESOURCE:ID."""
+_UNREAD = re.compile(r"[EARM*].*|\s*", re.DOTALL)
+"""Events, attributes, relations, modifications and equivalences; and blank lines."""
 
 
 class BratOptions(TokenisedOptions):
@@ -126,7 +128,7 @@ def parse_brat(
     )
     text = read_text(location.path, errors)
     mentions: dict[str, Mention] = {}
-    notes: list[re.Match[str]] = []
+    notes: list[str] = []
     for number, line in read_lines(ann, errors):
         at = replace(location, path=ann, line=number)
         if line.startswith("T"):
@@ -136,21 +138,27 @@ def parse_brat(
             )
             mentions[mention.id] = mention
         elif line.startswith(("#", "N")):
-            note = _NOTE.fullmatch(line) or _REFERENCE.fullmatch(line)
-            if note is not None:
-                notes.append(note)
+            notes.append(line)
         else:
             at.require(
-                line.startswith(("E", "A", "R", "M", "*")) or not line.strip(),
+                _UNREAD.fullmatch(line),
                 "not an annotation line: {}",
                 "lines begin with T, E, A, R, M, N, * or #",
                 line,
             )
-    for note in notes:
+    _add_codes(mentions, notes)
+    return RawDocument(name, text, list(mentions.values()), location)
+
+
+def _add_codes(mentions: dict[str, Mention], lines: list[str]) -> None:
+    """Give the mentions what notes and normalisations say of them; other lines say nothing."""
+    for line in lines:
+        note = _NOTE.fullmatch(line) or _REFERENCE.fullmatch(line)
+        if note is None:
+            continue
         kind, mention_id, words = note.groups()
         if mention_id in mentions:
             mentions[mention_id].codes.append((kind, words))
-    return RawDocument(name, text, list(mentions.values()), location)
 
 
 def _bound(location: FileLine, line: str, text: str) -> Mention:
@@ -160,7 +168,7 @@ def _bound(location: FileLine, line: str, text: str) -> Mention:
             "not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line
         )
     id, label, offsets, surface = match.groups()
-    numbers = [location.number(number) for number in re.split("[ ;]", offsets)]
+    numbers = list(map(location.number, re.split("[ ;]", offsets)))
     fragments = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     # The format shows line ends as blanks, and editors trim the column.
     check_surface(location, text, fragments, surface)
@@ -173,11 +181,11 @@ def _file_document(options: BratOptions, raw: RawDocument, id: str, group: str) 
     concepts: list[Named] = []
     for mention in raw.mentions:
         label = _label(options, mention)
-        if label is not None:
-            flat_spans = flat(mention, raw.text, options.discontinuous, label)
-            spans += flat_spans
-            for span in flat_spans:
-                concepts += mention.concepts(span.start, span.end)
+        if label is None:
+            continue
+        for span in flat(mention, raw.text, options.discontinuous, label):
+            spans.append(span)
+            concepts += mention.concepts(span.start, span.end)
     return raw.location.document(id, raw.text, group, spans=tuple(spans), concepts=tuple(concepts))
 
 
@@ -250,16 +258,24 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
         raw = parse_brat(location, options.missing_ann, options.encoding_errors)
         if raw is None:
             continue
-        ends: dict[str, int] = {}
-        for mention in raw.mentions:
-            code = (mention.note(options.note) or "").strip()
-            counts = not options.mentions or mention.label in options.mentions
-            if code and counts:
-                ends[code] = min(mention.end, ends.get(code, mention.end))
-        if ends:
+        evidence = sorted(_first_ends(options, raw.mentions).items())
+        if evidence:
             yield location.document(
                 raw.id,
                 raw.text,
-                labels=tuple(sorted(ends)),
-                evidence=tuple(sorted(ends.items())),
+                labels=tuple(code for code, _ in evidence),
+                evidence=tuple(evidence),
             )
+
+
+def _first_ends(options: BratCodesOptions, mentions: list[Mention]) -> dict[str, int]:
+    """Code to the first character past a mention of it."""
+    ends: dict[str, int] = {}
+    for mention in mentions:
+        if options.mentions and mention.label not in options.mentions:
+            continue
+        code = (mention.note(options.note) or "").strip()
+        if code:
+            earlier_end = ends.get(code, mention.end)
+            ends[code] = min(mention.end, earlier_end)
+    return ends

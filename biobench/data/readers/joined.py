@@ -46,19 +46,18 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     for location, row in table(tables, options.separator, columns):
         code = row[options.code].strip()
         if code and options.keep.items() <= row.items():
-            stem = row[options.document].strip().removesuffix(".ann").removesuffix(".txt")
+            name = row[options.document].strip()
+            stem = name.removesuffix(".ann").removesuffix(".txt")
             location.require(
                 stem in codes, "document {} has no text file", "complete the texts folder", stem
             )
             codes[stem].add(code)
-    for text in texts:
-        stem = text.path.stem
-        if codes[stem]:
-            yield text.document(
-                stem,
-                read_text(text.path, options.encoding_errors),
-                labels=tuple(sorted(codes[stem])),
-            )
+    for location in texts:
+        stem = location.path.stem
+        labels = sorted(codes[stem])
+        if labels:
+            text = read_text(location.path, options.encoding_errors)
+            yield location.document(stem, text, labels=tuple(labels))
 
 
 class CsvJoinOptions(ReaderOptions):
@@ -98,7 +97,9 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     numbers = numbering()
     for row in rows:
         if row.id in texts_by_key:
-            yield replace(row, id=f"{row.id}-{next(numbers[row.id])}", text=texts_by_key[row.id])
+            text = texts_by_key[row.id]
+            number = next(numbers[row.id])
+            yield replace(row, id=f"{row.id}-{number}", text=text)
 
 
 def _flag_rows(
@@ -109,27 +110,28 @@ def _flag_rows(
     if options.none is not None:
         flags.append(options.none)
     for location, row in table(tables, "comma", [options.key, options.group, *flags]):
-        true_flags: list[str] = []
-        for flag in flags:
-            cell = row[flag].strip()
-            location.require(
-                cell in ("0", "1"), f"column '{flag}' holds {{}}", "flags are 0 or 1", cell
-            )
-            if cell == "1":
-                true_flags.append(flag)
-        if options.none in true_flags:
-            true_flags.remove(options.none)
-            if true_flags:
-                continue
-        key, group = _key(row[options.key]), row[options.group].strip()
-        yield location.document(key, "", group, labels=tuple(true_flags))
+        true_flags = [flag for flag in flags if _is_set(location, row, flag)]
+        labels = tuple(flag for flag in true_flags if flag != options.none)
+        if labels and options.none in true_flags:
+            continue
+        key = _key(row[options.key])
+        group = row[options.group].strip()
+        yield location.document(key, "", group, labels=labels)
+
+
+def _is_set(location: FileLine, row: dict[str, str], flag: str) -> bool:
+    """Whether the row's flag is 1. Raises DataFormatError where it is not 0 either."""
+    cell = row[flag].strip()
+    location.require(cell in ("0", "1"), f"column '{flag}' holds {{}}", "flags are 0 or 1", cell)
+    return cell == "1"
 
 
 def _needed_texts(options: CsvJoinOptions, texts: list[FileLine], keys: set[str]) -> dict[str, str]:
     """Key to text, of those of the keys that have one. Raises DataFormatError where none has."""
     texts_by_key: dict[str, str] = {}
     for _, row in table(texts, "comma", [options.key, options.text], strict=False):
-        key, text = _key(row[options.key]), row[options.text].strip()
+        key = _key(row[options.key])
+        text = row[options.text].strip()
         if key in keys and text:
             texts_by_key[key] = text
     texts[0].at(None).require(
@@ -182,15 +184,17 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
         document_id = row["id"].strip()
         question = texts_by_id.get(document_id, "")
         codes = _listed(location, row["labels"])
-        if codes and question:
-            split = row["split"]
-            location.require(split in _SPLITS, "split {} is not known", "train, dev or test", split)
-            location.split = _SPLITS[split]
-            text = f"{options.question_word} {question}"
-            answer = texts_by_id.get(document_id.removesuffix("_q") + "_a")
-            if answer:
-                text += f"\n\n{options.answer_word} {answer}"
-            yield location.document(document_id, text, labels=codes)
+        if not codes or not question:
+            continue
+        split = row["split"]
+        location.require(split in _SPLITS, "split {} is not known", "train, dev or test", split)
+        location.split = _SPLITS[split]
+        text = f"{options.question_word} {question}"
+        answer_id = document_id.removesuffix("_q") + "_a"
+        answer = texts_by_id.get(answer_id)
+        if answer:
+            text += f"\n\n{options.answer_word} {answer}"
+        yield location.document(document_id, text, labels=codes)
 
 
 def _listed(location: FileLine, cell: str) -> tuple[str, ...]:
@@ -205,7 +209,8 @@ def _listed(location: FileLine, cell: str) -> tuple[str, ...]:
         "write ['A', 'B']",
         cell,
     )
-    return tuple(dict.fromkeys(location.label(text.strip()) for text in value or ()))
+    labels = [location.label(text.strip()) for text in value or ()]
+    return tuple(dict.fromkeys(labels))
 
 
 class PairedOptions(ReaderOptions):
@@ -250,11 +255,8 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
         file_labels: dict[str, None] = {}
         for sentence in sentences:
             file_labels.update(dict.fromkeys(sentence.labels))
-        yield location.document(
-            stem,
-            " ".join(sentence.text for sentence in sentences),
-            labels=tuple(file_labels),
-        )
+        text = " ".join(sentence.text for sentence in sentences)
+        yield location.document(stem, text, labels=tuple(file_labels))
     for location in partners.values():
         raise location.at(None).bad("has no text file of the same name", "complete the text folder")
 
@@ -269,11 +271,12 @@ def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) ->
     )
     stem = location.path.stem
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
+        labels = _labels_of(options, partner, segment)
         yield location.at(number).document(
             f"{stem}_{index}",
             line.strip(),
             stem,
-            labels=tuple(_labels_of(options, partner, segment)),
+            labels=tuple(labels),
         )
 
 

@@ -39,18 +39,25 @@ def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     for location, root in xml_files(request):
         text, layers = _layers(location, root)
         spans: set[Span] = set()
-        sentences: dict[tuple[int, int], None] = {}
         for start, end, name in layers:
             if name in types:
-                spans.add(Span(start, end, location.label(types[name])))
-            if name == "Sentence" and text[start:end].strip():
-                sentences[start, end] = None
+                label = location.label(types[name])
+                spans.add(Span(start, end, label))
         document = location.document(location.path.stem, text, spans=tuple(sorted(spans)))
         if not request.options.sentences:
             yield document
             continue
-        for number, (start, end) in enumerate(sentences, start=1):
+        for number, (start, end) in enumerate(_sentences(text, layers), start=1):
             yield unit(document, start, end, f"{document.id}/{number}")
+
+
+def _sentences(text: str, layers: list[Named]) -> dict[tuple[int, int], None]:
+    """(start, end) of the distinct sentences that hold more than white space, in order."""
+    sentences: dict[tuple[int, int], None] = {}
+    for start, end, name in layers:
+        if name == "Sentence" and text[start:end].strip():
+            sentences[start, end] = None
+    return sentences
 
 
 def _layers(location: FileLine, root: ET.Element) -> tuple[str, list[Named]]:
@@ -72,9 +79,10 @@ def _layers(location: FileLine, root: ET.Element) -> tuple[str, list[Named]]:
         begin, end = element.get("begin", ""), element.get("end", "")
         if not begin.isdecimal() or not end.isdecimal():
             continue
-        start = characters.get(location.number(begin))
-        stop = characters.get(location.number(end))
-        if start is None or stop is None or start > stop:
+        # An offset that is no border of characters lies nowhere: no start, and no end.
+        start = characters.get(location.number(begin), len(text) + 1)
+        stop = characters.get(location.number(end), -1)
+        if start > stop:
             raise location.bad(
                 f"element {name} {begin}-{end} leaves the text", "the file is damaged"
             )
@@ -123,7 +131,7 @@ def _entity(location: FileLine, entity: ET.Element, text: str, unit_id: str) -> 
     starts = re.split(r"[;,\s]+", entity.get("offset", "").strip())
     sizes = re.split(r"[;,\s]+", entity.get("len", "").strip())
     location.require(
-        len(starts) == len(sizes) and all(map(str.isdecimal, (*starts, *sizes))),
+        len(starts) == len(sizes) and all(map(str.isdecimal, starts + sizes)),
         "an entity of unit {} has no offset with a length",
         "repair the unit",
         unit_id,

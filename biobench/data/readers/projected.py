@@ -148,7 +148,8 @@ def _document(
             tags = ["O"] * len(tags)
         for i, j, _ in decode_tags(sentence.tags, options.decode):
             extent = (borders[token_count + i], borders[token_count + j])
-            start, end = sentence.tokens[i][0], sentence.tokens[j - 1][1]
+            start, _ = sentence.tokens[i]
+            _, end = sentence.tokens[j - 1]
             concepts += [(start, end, identifier) for identifier in identifiers[extent]]
             if typed:
                 line.require(
@@ -176,7 +177,8 @@ def _borders(run: list[Document]) -> list[int]:
     borders = [0]
     for sentence in run:
         for start, end in sentence.tokens:
-            borders.append(borders[-1] + len(squeezed(sentence.text[start:end])))
+            characters = squeezed(sentence.text[start:end])
+            borders.append(borders[-1] + len(characters))
     return borders
 
 
@@ -188,7 +190,9 @@ def _extents(raw: RawDocument, borders: list[int]) -> list[tuple[Mention, Extent
     for mention in raw.mentions:
         begin = len(squeezed(raw.text[: mention.start]))
         end = len(squeezed(raw.text[: mention.end]))
-        extent = borders[bisect_right(borders, begin) - 1], borders[bisect_left(borders, end)]
+        first_token = bisect_right(borders, begin) - 1
+        past_last = bisect_left(borders, end)
+        extent = borders[first_token], borders[past_last]
         extents.append((mention, extent))
     return extents
 

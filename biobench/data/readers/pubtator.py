@@ -78,10 +78,8 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
     its offsets.
     """
     documents: dict[str, RawDocument] = {}
-    for filled, lines in groupby(read_lines(location.path), key=lambda line: bool(line[1].strip())):
-        if not filled:
-            continue
-        raw = _document([(location.at(number), line) for number, line in lines])
+    for lines in _blocks(location):
+        raw = _document(lines)
         earlier = documents.setdefault(raw.id, raw)
         if earlier is not raw:
             raw.location.require(
@@ -94,6 +92,14 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
     return list(documents.values())
 
 
+def _blocks(location: FileLine) -> Iterator[list[tuple[FileLine, str]]]:
+    """The lines between blank lines."""
+    lines = read_lines(location.path)
+    for is_filled, block in groupby(lines, key=lambda line: bool(line[1].strip())):
+        if is_filled:
+            yield [(location.at(number), line) for number, line in block]
+
+
 def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
     return raw.text, [(m.start, m.end, m.label) for m in raw.mentions]
 
@@ -101,7 +107,8 @@ def _content(raw: RawDocument) -> tuple[str, list[tuple[int, int, str]]]:
 def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
     """The document of a block of lines."""
     start, first_line = lines[0]
-    texts = _TEXTS.match("\n".join(line for _, line in lines[:2]))
+    head = "\n".join(line for _, line in lines[:2])
+    texts = _TEXTS.match(head)
     if texts is None:
         raise start.bad(
             "a document must begin with its |t| and |a| lines: {}", "repair the block", first_line

@@ -97,21 +97,20 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
 def _records(options: RecordsOptions, files: list[FileLine]) -> Iterator[_Record]:
     """The records of the files. Raises DataFormatError for text that is in none."""
     for start in files:
-        lines = read_lines(start.path, options.encoding_errors)
-        text = "".join(f"{line}\n" for _, line in lines)
+        file_lines = read_lines(start.path, options.encoding_errors)
+        text = "".join(f"{line}\n" for _, line in file_lines)
         end, number = 0, 1
         for match in _RECORD.finditer(text):
             number += text.count("\n", end, match.start())
             location = start.at(number)
-            location.require(
-                not text[end : match.start()].strip() and not _MARKER.search(match[3]),
-                _OUTSIDE,
-                _REPAIR,
-            )
+            patient, note, content = match.groups()
+            outside = text[end : match.start()].strip()
+            location.require(not outside and not _MARKER.search(content), _OUTSIDE, _REPAIR)
+            *lines, _ = content.split("\n")
             yield _Record(
-                patient=match[1],
-                id=f"{match[1]}-{match[2]}",
-                body=" ".join(match[3].split("\n")[:-1]),
+                patient=patient,
+                id=f"{patient}-{note}",
+                body=" ".join(lines),
                 location=location,
             )
             number += match[0].count("\n")

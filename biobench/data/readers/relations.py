@@ -31,10 +31,14 @@ def masked(text: str, mention: Replacement, partner: Replacement, both: str) -> 
     """The text with the two mentions replaced by their masks; of two that overlap by one mask for
     both, `both`.
     """
-    a, b = sorted((mention, partner), key=lambda m: (m.start, m.end))
-    if b.start < a.end:
-        return text[: a.start] + both + text[max(a.end, b.end) :]
-    return text[: a.start] + a.mask + text[a.end : b.start] + b.mask + text[b.end :]
+    earlier, later = sorted((mention, partner), key=lambda m: (m.start, m.end))
+    head = text[: earlier.start]
+    if later.start < earlier.end:
+        end = max(earlier.end, later.end)
+        return head + both + text[end:]
+    between = text[earlier.end : later.start]
+    tail = text[later.end :]
+    return head + earlier.mask + between + later.mask + tail
 
 
 class ChemprotOptions(ReaderOptions):
@@ -95,7 +99,8 @@ def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
 def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> Iterable[_Abstract]:
     abstracts: dict[str, _Abstract] = {}
     for location, (pmid, title, body) in _rows(texts, 3):
-        abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", location)
+        text = f"{title} {body}"
+        abstracts[pmid] = _Abstract(pmid, len(title) + 1, text, location)
     for location, (pmid, id, kind, begin, stop, surface) in _rows(entities, 6):
         location.require(pmid in abstracts, "abstract {} is not there", _NO_FIT, pmid)
         abstract = abstracts[pmid]
@@ -132,10 +137,12 @@ _ABBREVIATION = re.compile(
 
 def _sentences(abstract: _Abstract) -> Iterator[tuple[int, int]]:
     """(start, end) of the title and of the abstract's sentences; no cut lies inside a mention."""
-    text, cuts = abstract.text, {0, abstract.title_end, len(abstract.text)}
+    text = abstract.text
+    cuts = {0, abstract.title_end, len(text)}
     for match in _END.finditer(text):
-        cut = match.end()
-        abbreviated = _ABBREVIATION.search(text, max(0, match.start() - 12), match.start() + 1)
+        stop, cut = match.span()
+        longest_start = max(0, stop - 12)
+        abbreviated = _ABBREVIATION.search(text, longest_start, stop + 1)
         inside = any(entity.start < cut < entity.end for entity in abstract.entities.values())
         if not abbreviated and not inside:
             cuts.add(cut)
@@ -244,7 +251,8 @@ def _drug(location: FileLine, mask: str, entity: ET.Element, text: str) -> Repla
         offsets,
     )
     fragments = zip(numbers[::2], numbers[1::2], strict=True)
-    covered = "".join(squeezed(text[a : b + 1]) for a, b in fragments)
+    pieces = [text[first : last + 1] for first, last in fragments]
+    covered = squeezed("".join(pieces))
     surface = squeezed(entity.get("text", covered))
     # One name of the corpus is a letter longer than its place.
     location.require(

@@ -168,14 +168,16 @@ def _label(location: FileLine, column: str | int | list[str | int], cells: Cells
 
 def _quoted_lines(location: FileLine, cells: Cells) -> tuple[Remark, ...]:
     """The lines of a row whose quoted field goes on over several."""
-    begin = location.line or 1
     breaks = 0
     for column, cell in cells.items():
         if isinstance(column, int):
             breaks += cell.count("\n")
     if not breaks:
         return ()
-    return (Remark("quotes", f"{location.path.name} lines {begin} to {begin + breaks}"),)
+    begin = location.line or 1
+    end = begin + breaks
+    about = f"{location.path.name} lines {begin} to {end}"
+    return (Remark("quotes", about),)
 
 
 def _parted(names: list[str], separator: str | None) -> list[str]:

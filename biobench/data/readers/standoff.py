@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
+from operator import itemgetter
 from typing import Literal
 
 from biobench.data.checks import edges
@@ -115,13 +116,13 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
     space aside.
     """
     offsets = ";".join(f"{start}-{end}" for start, end in fragments)
-    covered = "".join(squeezed(text[start:end]) for start, end in fragments)
+    is_inside = all(0 <= start < end <= len(text) for start, end in fragments)
     message = f"characters {offsets} are not {{}}"
     advice = "is it the same text?"
-    if not all(0 <= start < end <= len(text) for start, end in fragments):
+    if not is_inside:
         message = f"offsets {offsets} leave the text (length {len(text)})"
         advice = "check offsets and text"
-    elif covered and covered == squeezed(surface):
+    elif _holds(text, fragments, surface):
         return
     advice = edges.meant(text, fragments, surface) or advice
     raise location.bad(
@@ -129,6 +130,13 @@ def check_surface(location: FileLine, text: str, fragments: Places, surface: str
         f"offsets count characters (code points) from 0, the end is past the last; {advice}",
         surface,
     )
+
+
+def _holds(text: str, fragments: Places, surface: str) -> bool:
+    """Whether the fragments hold the surface, white space aside, and anything at all."""
+    pieces = [text[start:end] for start, end in fragments]
+    covered = squeezed("".join(pieces))
+    return covered != "" and covered == squeezed(surface)
 
 
 def merge_fragments(fragments: Places, text: str) -> Fragments:
@@ -150,14 +158,18 @@ def flat(mention: Mention, text: str, policy: Discontinuous, label: str) -> list
     it.
     """
     pieces = merge_fragments(mention.fragments, text)
-    if len(pieces) > 1 and policy == "error":
+    (start, end), *others = pieces
+    if not others:
+        return [Span(start, end, label)]
+    if policy == "error":
         raise mention.location.bad(
             "the mention is discontinuous: {}", "set `reader.discontinuous`", mention.surface
         )
-    if len(pieces) > 1 and policy == "drop":
+    if policy == "drop":
         return []
     if policy == "hull":
-        pieces = ((pieces[0][0], pieces[-1][1]),)
+        _, end = others[-1]
+        return [Span(start, end, label)]
     return [Span(start, end, label) for start, end in pieces]
 
 
@@ -176,12 +188,11 @@ def mentions_to_tags(
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
-    starts = [start for start, _ in tokens]
-    ends = [end for _, end in tokens]
+    covered_by = _tokens_inside
+    if overlap == "first":
+        covered_by = _tokens_touched
     for span in _in_turn(spans, overlap):
-        covered = slice(bisect_left(starts, span.start), bisect_right(ends, span.end))
-        if overlap == "first":
-            covered = slice(bisect_right(ends, span.start), bisect_left(starts, span.end))
+        covered = covered_by(span, tokens)
         taken = any(owners[covered])
         if taken and overlap == "error":
             raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
@@ -190,6 +201,20 @@ def mentions_to_tags(
             tags[covered] = mention_tags(span.label, size)
             owners[covered] = [span] * size
     return tags, owners
+
+
+def _tokens_inside(span: Span, tokens: Places) -> slice:
+    """The tokens that lie in the mention."""
+    begin = bisect_left(tokens, span.start, key=itemgetter(0))
+    end = bisect_right(tokens, span.end, key=itemgetter(1))
+    return slice(begin, end)
+
+
+def _tokens_touched(span: Span, tokens: Places) -> slice:
+    """The tokens that share a character with the mention."""
+    begin = bisect_right(tokens, span.start, key=itemgetter(1))
+    end = bisect_left(tokens, span.end, key=itemgetter(0))
+    return slice(begin, end)
 
 
 def _in_turn(spans: Sequence[Span], overlap: Overlap) -> list[Span]:
@@ -246,16 +271,15 @@ def unit(document: Document, start: int, end: int, id: str) -> Document:
             if start <= begin <= stop <= end:
                 yield begin - start, stop - start, name
 
-    cut: list[str] = []
-    for span in set(document.spans):
-        if start <= span.start < end < span.end:
-            cut.append(span.label)
+    spans = starmap(Span, inside(document.spans))
+    concepts = inside(document.concepts)
+    cut = [span.label for span in set(document.spans) if start <= span.start < end < span.end]
     return replace(
         document,
         id=id,
         text=document.text[start:end],
-        spans=tuple(starmap(Span, inside(document.spans))),
-        concepts=tuple(inside(document.concepts)),
+        spans=tuple(spans),
+        concepts=tuple(concepts),
         unexpressed=tuple(sorted(cut)),
     )
 

@@ -129,7 +129,8 @@ def _filled(template: str, fill: Callable[[str], tuple[str, str]], label: str) -
 
 
 def _sentence(templates: list[_Template], rng: random.Random) -> _Drawn:
-    template = templates[rng.randrange(len(templates))]
+    number = rng.randrange(len(templates))
+    template = templates[number]
     lexicon = _WORDS["lexicon"][template.language]
 
     def fill(slot: str) -> tuple[str, str]:
@@ -156,18 +157,22 @@ def _unseen_sentence(options: SyntheticOptions, split: str, rng: random.Random) 
     slots: dict[str, tuple[str, str]] = {}
     for number, kind in enumerate(kinds):
         slots[str(number)] = _name(kind, split, language, rng), kind
-    template = rng.choice(_WORDS["unseen"][content][language])
-    slots["page"] = (str(rng.randint(2, 40)), "")
+    templates = _WORDS["unseen"][content][language]
+    template = rng.choice(templates)
+    page = rng.randint(2, 40)
+    slots["page"] = (str(page), "")
     return _filled(template, slots.__getitem__, kinds[0].lower())
 
 
 def _name(kind: str, split: str, language: str, rng: random.Random) -> str:
     """A drug, symptom or test of one of the split's conditions."""
-    condition = _CONDITIONS[rng.randrange(*_APART[split])]
+    first, past_last = _APART[split]
+    condition = _CONDITIONS[rng.randrange(first, past_last)]
     names = {
         "Drug": condition["drugs"],
         "Symptom": [name for name in condition["symptoms"] if name[0] not in _SEVERAL],
         "Test": [condition["test"]],
     }
     english, french = rng.choice(names[kind])
-    return str(english if language == "en" else french)
+    by_language: dict[str, str] = {"en": english, "fr": french}
+    return by_language[language]

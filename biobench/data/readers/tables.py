@@ -59,27 +59,26 @@ def table_rows(request: Request[Any], columns: Sequence[str] = ()) -> Iterator[D
             schema, batches = _opened(location.path, columns)
             for column in columns:
                 location.at(None).need(column, schema.names, "has no column")
-            for number, values in enumerate(_named_rows(schema, batches), start=1):
+            for line, values in enumerate(_named_rows(schema, batches), start=1):
+                number = next(numbers[location.split])
                 yield DataRow(
-                    location.at(number),
+                    location.at(line),
                     values,
-                    number=f"{location.prefix}-{next(numbers[location.split])}",
+                    number=f"{location.prefix}-{number}",
                     noun="row",
                 )
 
 
 def _named_rows(schema: Any, batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
     """The rows of the batches, structures with the names of their classes."""
-    structures: dict[str, Any] = {}
-    for column, feature in _features(schema).items():
-        if isinstance(_of_items(feature), dict):
-            structures[column] = feature
+    features = _features(schema)
+    structures = [name for name in features if isinstance(_of_items(features[name]), dict)]
     for batch in batches:
         # Arrow believes the offsets in a file, and would read whatever memory they name.
         batch.validate(full=True)
         for values in batch.to_pylist():
-            for column in structures.keys() & values.keys():
-                values[column] = _with_names(structures[column], values[column])
+            for column in values.keys() & structures:
+                values[column] = _with_names(features[column], values[column])
             yield values
 
 
@@ -106,7 +105,8 @@ def _opened(path: Path, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
     if _first_bytes(path) != ARROW:
         file = pq.ParquetFile(path)
         return file.schema_arrow, file.iter_batches(columns=list(columns) or None)
-    stream = pa.ipc.open_stream(pa.memory_map(str(path)))
+    memory = pa.memory_map(str(path))
+    stream = pa.ipc.open_stream(memory)
     wanted = list(columns) or stream.schema.names
     return stream.schema, (batch.select(wanted) for batch in stream)
 
@@ -129,23 +129,32 @@ def _of_items(feature: Any) -> Any:
 
 
 def _with_names(feature: Any, value: Any) -> Any:
-    """The value with the names of classes. An integer that is none (-1: unknown) becomes null."""
+    """The value with the names of classes."""
     if hasattr(feature, "names"):
-        is_index = isinstance(value, int) and 0 <= value < len(feature.names)
-        return str(feature.names[value]) if is_index else None
+        return _class_name(feature.names, value)
     if isinstance(feature, dict) and isinstance(value, dict):
         named = {name: _with_names(feature[name], item) for name, item in value.items()}
         return _transposed(named)
     if isinstance(value, list):
-        return [_with_names(_of_items(feature), item) for item in value]
+        item_feature = _of_items(feature)
+        return [_with_names(item_feature, item) for item in value]
     return value
+
+
+def _class_name(names: Sequence[Any], value: Any) -> str | None:
+    """The class that an integer stands for; null for one that is none (-1: unknown)."""
+    if isinstance(value, int) and 0 <= value < len(names):
+        return str(names[value])
+    return None
 
 
 def _transposed(structure: dict[str, Any]) -> Any:
     """A list of structures of what earlier versions of `datasets` store as a structure of lists."""
     lists = list(structure.values())
-    if not lists or not all(isinstance(values, list) for values in lists):
+    if set(map(type, lists)) != {list}:
         return structure
-    if len(set(map(len, lists))) > 1:
+    lengths = set(map(len, lists))
+    if len(lengths) > 1:
         return structure
-    return [dict(zip(structure, values, strict=True)) for values in zip(*lists, strict=True)]
+    rows = zip(*lists, strict=True)
+    return [dict(zip(structure, values, strict=True)) for values in rows]

@@ -206,7 +206,8 @@ def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) 
     if is_comment and len(fields) != len(options.columns):
         return []
     location.check_width(fields, len(options.columns))
-    token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
+    fields_by_name = dict(zip(options.columns, fields, strict=True))
+    token, tag = fields_by_name["token"], fields_by_name["tag"]
     location.require(token.strip(), "the token is empty: {}", "repair the line", line)
     hint = "check `reader.columns` and `reader.scheme`, name it in `reader.tag_map`, or repair it"
     check_tag(location, tag, tagging, hint)
@@ -266,9 +267,10 @@ def tagged_row(
     """
     words, values = row.items(tokens), row.items(tags)
     are_lists = isinstance(row.values[tokens], list) and isinstance(row.values[tags], list)
+    counts = f"{len(words)} {tokens} and {len(values)} {tags}"
     row.location.require(
         are_lists and len(words) == len(values),
-        f"the {row.noun} has {len(words)} {tokens} and {len(values)} {tags}",
+        f"the {row.noun} has {counts}",
         "they are lists of one length: repair it, or check `reader`",
     )
     row.location.require(

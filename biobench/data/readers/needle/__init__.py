@@ -106,10 +106,11 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     for split in SPLITS:
         maker = _Maker(options, language, split, pools[split], shares, fingerprint(language))
         examples: list[Document] = []
-        for cell in cells(options, language, math.ceil(options.examples[split] / 2), split):
+        wanted = options.examples[split]
+        for cell in cells(options, language, math.ceil(wanted / 2), split):
             examples += maker.pair(next(numbers), cell)
         # An odd number of examples ends with one side of a pair, by the toss of its coin.
-        yield from examples[: options.examples[split]]
+        yield from examples[:wanted]
 
 
 def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[GridCell]:
@@ -144,6 +145,7 @@ class _Maker:
     def pair(self, number: int, cell: GridCell) -> list[Document]:
         """The two examples of a pair, in the order that a coin gives."""
         options, language = self.options, self.language
+        group = f"needle-{language}-{self.split}-{number:05d}"
         rng = random.Random(f"{options.seed}|{language}|{self.split}|{number}")
         position = round(rng.uniform(*BINS[cell.position]), 4)
         queried, stated = self._facts(cell.template, rng)
@@ -167,7 +169,7 @@ class _Maker:
             documents.append(
                 Document(
                     id=example_id(language, cell, number, label),
-                    group=f"needle-{language}-{self.split}-{number:05d}",
+                    group=group,
                     text=rendered(plan, words),
                     split=self.split,
                     labels=(label,),
@@ -199,7 +201,8 @@ class _Maker:
     def _home(self, template: str, fact: Fact) -> str:
         """The split that a fact belongs to, by its hash."""
         text = "|".join([str(self.options.seed), self.language, template, *fact])
-        point = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
+        digest = hashlib.sha256(text.encode()).digest()
+        point = int.from_bytes(digest[:6], "big") / 2**48
         for name in SPLITS[:-1]:
             if point < self.shares[name]:
                 return name

@@ -26,4 +26,5 @@ def fingerprint(language: str) -> str:
     one.
     """
     text = json.dumps(TEMPLATES[language], sort_keys=True, ensure_ascii=False)
-    return f"{GENERATOR_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{GENERATOR_VERSION}-{digest[:16]}"

@@ -39,7 +39,8 @@ def haystack_of(name: str, text: str) -> Haystack:
             words = sentence.split()
             for begin in range(0, len(words), _LONGEST_UNIT):
                 units.append(" ".join(words[begin : begin + _LONGEST_UNIT]))
-    return Haystack(name, tuple(units), tuple(len(unit.split()) for unit in units))
+    sizes = [len(unit.split()) for unit in units]
+    return Haystack(name, tuple(units), tuple(sizes))
 
 
 def read_haystacks(request: Request[Any]) -> list[Haystack]:
@@ -80,7 +81,11 @@ def _text(location: FileLine) -> str:
 def synthetic_haystacks(language: str, notes: int, seed: int) -> list[Haystack]:
     """Our own notes."""
     rng = random.Random(f"{seed}|notes|{language}")
-    return [haystack_of(f"note-{i + 1:05d}", synthetic_note(language, rng)) for i in range(notes)]
+    haystacks: list[Haystack] = []
+    for number in range(1, notes + 1):
+        note = synthetic_note(language, rng)
+        haystacks.append(haystack_of(f"note-{number:05d}", note))
+    return haystacks
 
 
 def surround(
@@ -91,7 +96,8 @@ def surround(
     The sides have at least position x length and (1 - position) x length words; whole documents
     follow each other and none is used twice. None where the pool has too few words.
     """
-    words_before, words_after = math.ceil(length * position), math.ceil(length * (1 - position))
+    words_before = math.ceil(length * position)
+    words_after = math.ceil(length * (1 - position))
     units: list[str] = []
     sizes: list[int] = []
     ids: list[str] = []
@@ -110,5 +116,6 @@ def surround(
         sizes += document.words
         ids.append(document.id)
         missing -= sum(document.words)
-    border = bisect_left(list(accumulate(sizes, initial=0)), words_before)
+    words_by_unit = list(accumulate(sizes, initial=0))
+    border = bisect_left(words_by_unit, words_before)
     return units[:border], units[border:], ids

@@ -22,10 +22,10 @@ def synthetic_note(language: str, rng: random.Random) -> str:
     """One note of some 100 to 200 words, sections as paragraphs."""
     paragraphs = []
     for title, frames in SECTIONS[language]:
-        chosen = rng.sample(frames, rng.randint(2, len(frames)))
-        paragraphs.append(
-            f"{title} : " + " ".join(_filled(frame, language, rng) for frame in chosen)
-        )
+        number = rng.randint(2, len(frames))
+        chosen = rng.sample(frames, number)
+        sentences = " ".join(_filled(frame, language, rng) for frame in chosen)
+        paragraphs.append(f"{title} : {sentences}")
     return "\n".join(paragraphs)
 
 
@@ -38,6 +38,8 @@ def _filled(frame: str, language: str, rng: random.Random) -> str:
         if name == "age":
             return str(rng.randint(19, 94))
         value = rng.choice(WORDS[language][name.lower()])
-        return value if name.islower() else value[0].upper() + value[1:]
+        if name.islower():
+            return value
+        return value[0].upper() + value[1:]
 
     return _SLOT.sub(draw, frame)
