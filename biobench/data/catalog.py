@@ -144,7 +144,7 @@ def _nested(key: str) -> str | None:
     for group, model in groups.items():
         fields |= {field: f"{group}.{field}" for field in model.model_fields}
     close = get_close_matches(key, fields, n=1, cutoff=0.8)
-    return next(map(fields.__getitem__, close), None)
+    return fields[close[0]] if close else None
 
 
 def _reader_options(located: LocatedYaml, spec: TaskSpec) -> dict[str, ReaderOptions]:

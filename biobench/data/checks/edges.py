@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import accumulate, chain
 
 from biobench.schema.document import Document, Span
@@ -41,7 +41,7 @@ def unreachable(document: Document) -> tuple[list[Span], list[Span]]:
     blank: list[Span] = []
     for span in document.spans:
         surface = text[span.start : span.end]
-        if any(map(partial(inside_word, text), span[:2])):
+        if inside_word(text, span.start) or inside_word(text, span.end):
             cut.append(span)
         elif surface != surface.strip():
             blank.append(span)
