@@ -93,6 +93,7 @@ def _overview(described: dict[str, Any]) -> dict[str, Any]:
     samples in a line each.
     """
     from biobench.core.text import listed
+    from biobench.data.locate import name_in_commands
 
     data, labels = described["data"], described["labels"]
     overview = {name: described[name] for name in _OVERVIEW}
@@ -102,9 +103,8 @@ def _overview(described: dict[str, Any]) -> dict[str, Any]:
     sizes = [f"{split} {numbers['documents']}" for split, numbers in counts.items()]
     overview["documents"] = ", ".join(sizes)
     overview["metric"] = ", ".join(f"{role} {name}" for role, name in described["metric"].items())
-    overview["data"] = (
-        f"{data['state']}; `biobench data status {described['id']} --steps` says more"
-    )
+    name = name_in_commands(described["id"], described["path"])
+    overview["data"] = f"{data['state']}; `biobench data status {name} --steps` says more"
     if "folder" in data:
         overview["data"] = f"{data['state']} in {data['folder']}"
     overview["count_problems"] = described.get("count_problems")

@@ -9,7 +9,7 @@ from itertools import chain, filterfalse
 from operator import attrgetter
 from pathlib import Path
 
-from biobench.data.catalog import LoadedTask
+from biobench.data.catalog import LoadedTask, spec_paths
 from biobench.data.readers.base import FilesByRole
 from biobench.errors import DataFormatError, DataUnavailableError
 from biobench.schema.source import FOLD, CorpusRelease, Source, patterns_of
@@ -155,7 +155,7 @@ def fetch_command(task: LoadedTask, data_dir: Path) -> str:
     """The command that fetches the task's data, with the data folder where it is not the default
     one.
     """
-    command = f"biobench data fetch {task.id}"
+    command = f"biobench data fetch {name_in_commands(task.id, task.path)}"
     return command if data_dir == data_folder() else f"{command} --data-dir {data_dir}"
 
 
@@ -165,7 +165,9 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
     """
     spec, source = task.spec, preferred(task)
     put = f"put {by_hand(source, data_dir)}"
-    status = f"`biobench data status {task.id} --steps`"
+    status = f"`biobench data status {name_in_commands(task.id, task.path)} --steps`"
+    if spec.homepage == HOMEPAGE:  # a task of one's own: its data lies somewhere already
+        return f"{put}, or name the folder above it by --data-dir"
     if spec.access != "open":
         needed = _NEEDED[spec.access]
         return f"the data needs {needed}: see {spec.homepage}, then {put} ({status} has the steps)"
@@ -175,8 +177,6 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
         if len(origins) == 1:
             listed = f"from {origins[0]}"
         return f"run `{fetch_command(task, data_dir)}`, or {put} ({listed})"
-    if spec.homepage == HOMEPAGE:
-        return f"{put}, or name the folder above it by --data-dir"
     return f"{put} (from {spec.homepage})"
 
 
@@ -188,20 +188,28 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     if can_fetch(task, source):
         return [fetch_command(task, data_dir), f"Or by hand: put {files}"]
     lines: list[str] = []
-    if spec.obtain is None:
+    if spec.homepage == HOMEPAGE:
+        files += ", or name the folder above it by --data-dir"
+    elif spec.obtain is None:
         lines.append(f"Ask for the data or download it: {spec.homepage}")
     else:
         if spec.obtain.needs:
             lines.append(f"The data needs {spec.obtain.needs}.")
         lines += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
     lines.append(f"Put {files}")
-    lines.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
+    name = name_in_commands(task.id, task.path)
+    lines.append(f"Check that all is well: biobench tasks validate {name} --data-dir {data_dir}")
     if spec.access == "agreement":
         lines.append(
             "Keep the files in that folder. BioBench writes no text and no gold of this task "
             "anywhere else."
         )
     return lines
+
+
+def name_in_commands(task: str, path: str | Path) -> str:
+    """What a command is given to mean the task of this id: the file of one that is not shipped."""
+    return task if spec_paths().get(task) == Path(path) else str(path)
 
 
 def preferred(task: LoadedTask) -> Source:

@@ -124,6 +124,14 @@ def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(biobench, ma
     said = biobench("tasks validate ours.yaml").ok()
     assert said.out.startswith("ours.yaml: valid, data missing\n  - put train.tsv")
     assert "into all_corpora/iob" in said.out
+    # one's own data under an agreement is nowhere to be asked for
+    own = "obtain: {needs: unknown, pages: [], steps: []}"
+    made.write_text(made.read_text().replace("access: open", f"access: agreement\n{own}"))
+    put = "put train.tsv, devel.tsv, test.tsv into elsewhere/iob, or name the folder above it"
+    assert put in biobench("tasks validate ours.yaml --data-dir elsewhere").err
+    steps = "data status ours.yaml --steps --data-dir elsewhere"
+    assert steps.rpartition(" --data")[0] in biobench("tasks show ours.yaml").out
+    assert f"1. {put.capitalize()}" in biobench(steps).out
 
 
 def test_a_folder_of_specs_may_hold_some_without_data(biobench, tmp_path):
