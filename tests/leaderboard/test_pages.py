@@ -99,6 +99,14 @@ def test_runs_with_few_tasks_stand_behind_one_line(monkeypatch, runs):
     assert "org/high" in board(app).index, "four of eleven tasks are more than a third"
 
 
+def test_a_search_shows_a_run_with_few_tasks_too(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, suite="English", search="onerror")
+    assert HOSTILE in board(app).index
+    assert "few_en" not in [toggle.key for toggle in app.toggle]
+    assert "No model on show has both a mean and a known cost (parameters)" in texts(app)
+    assert "biobench export MODEL --format bibtex" in texts(app)
+
+
 def test_a_search_without_a_match_says_so_where_nothing_is_ranked(monkeypatch, tmp_path):
     """The French tasks have a baseline, and no run under the protocol that is chosen."""
     save_run(tmp_path, "org/part", "gad", 42, 0.9, limit=8)
