@@ -381,6 +381,10 @@ def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
     app.selectbox(key="pack_here").select_index(1).run()
     app.button(key="check").click().run()
     assert "waits for a maintainer" in app.warning[0].value, "nobody else has runs on it here"
+    assert app.code[1].value == "biobench reproduce --of SUBMISSION --draw", "to be copied"
+    app.file_uploader(key="pack").set_value(("pack.zip", b"not a zip", "application/zip")).run()
+    app.button(key="check").click().run()
+    assert "zip" in app.error[0].value
     archive = shutil.make_archive(str(tmp_path / "pack"), "zip", pack)
     uploaded = checked(io.BytesIO(Path(archive).read_bytes()))
     assert uploaded.state == "verified"
