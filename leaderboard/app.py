@@ -70,25 +70,40 @@ _STYLE = """<style>
 # The framework replaces the address when somebody chooses, and opens links of tables in new tabs.
 # Here a choice is a step that Back takes back, and a page of the board opens where one is. Enter on
 # the name of a model follows its link; the menu of a phone has a name, and closes after a choice.
+# A change of page takes the query from the old page's address before it changes the path: what it
+# took comes back, so that Back finds the page as it was left.
 _SCRIPT = """<script>
 if (!window.bioBench) {
   window.bioBench = true;
-  const replace = history.replaceState.bind(history), open = window.open.bind(window);
+  const push = history.pushState.bind(history), replace = history.replaceState.bind(history);
+  const open = window.open.bind(window);
   let goingBack = false;
+  let left = null;
   const here = () => location.pathname + location.search;
   window.addEventListener("popstate", () => { goingBack = true; }, true);
+  history.pushState = (state, title, address) => {
+    const target = new URL(address ?? location.href, location.href);
+    if (target.pathname === location.pathname) {
+      left ??= here();
+      replace(state, title, address);
+      return;
+    }
+    if (left !== null) replace(state, title, left);
+    left = null;
+    push(state, title, address);
+  };
   history.replaceState = (state, title, address) => {
     const target = new URL(address ?? location.href, location.href);
     const isChoice = !goingBack && target.pathname + target.search !== here();
-    if (isChoice) history.pushState(state, title, address);
+    if (isChoice) push(state, title, address);
     else replace(state, title, address);
   };
-  window.addEventListener("pointerdown", () => { goingBack = false; }, true);
-  window.addEventListener("keydown", () => { goingBack = false; }, true);
+  for (const kind of ["pointerdown", "keydown", "click"])
+    window.addEventListener(kind, () => { goingBack = false; left = null; }, true);
   window.open = (address, ...rest) => {
     const target = new URL(address, location.href);
     if (target.origin !== location.origin) return open(address, ...rest);
-    history.pushState({}, "", target.pathname + target.search);
+    push({}, "", target.pathname + target.search);
     window.dispatchEvent(new PopStateEvent("popstate"));
     return window;
   };

@@ -105,7 +105,10 @@ def _show_tables(rankings: Sequence[Ranking], choices: Choices, loaded: Results)
         # ranks are among everybody, whatever the choices leave out
         make = partial(possible_ranks, loaded, ranking)
         possible = page.made_once(make, "possible ranks", *ranking.key)
-        chosen = fold_sparse(ranking.of_entries(choices.allows))
+        chosen = ranking.of_entries(choices.allows)
+        # whoever searches is shown all that match
+        if not choices.words:
+            chosen = fold_sparse(chosen)
         show_ranking(chosen, choices.sort, several=several, possible=possible)
         shown.append(chosen)
     with st.container(key="bb_cards"):
@@ -273,5 +276,7 @@ def _foot(loaded: Results, choices: Choices) -> None:
             st.download_button(format, content, file, mime, key=f"download_{format}")
     with st.expander("Cite"):
         st.code(CITATION.format(version=__version__), language="bibtex")
-        st.caption("And every corpus that the results rest on: `biobench export --format bibtex`.")
+        st.caption(
+            "And every corpus that the results rest on: `biobench export MODEL --format bibtex`."
+        )
     st.caption(f"BioBench {__version__}{page.made_once(partial(_last_day, loaded), 'last day')}")

@@ -11,7 +11,7 @@ import streamlit as st
 
 from biobench.comparison.compare import Comparison
 from biobench.comparison.compare import compare as compare_models
-from biobench.comparison.result import TaskLine
+from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
 from biobench.report.entrants import find_entrants, line_name
@@ -23,6 +23,7 @@ from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.numbers import ShownNumber
 from leaderboard.ranking import first_pair
+from leaderboard.table import protocol_words
 
 MOST = 5
 
@@ -41,7 +42,7 @@ def show() -> None:
     pair, shared = page.made_once(partial(first_pair, loaded, average), "first pair", average)
     with models_row:
         chosen = page.choose_several(
-            "Two to five models", names, "models", pair, max_selections=MOST
+            "Two to five models", names, "models", pair, max_selections=MOST, select_all=False
         )
     if len(chosen) < 2:
         st.info("Choose at least two models.")
@@ -67,6 +68,8 @@ def show() -> None:
         st.subheader(page.with_short_names(answer.headline, short), anchor=False)
         for sentence in answer.sentences:
             st.markdown(page.with_short_names(sentence, short))
+        if answer.protocol:
+            st.caption(f"Runs of all these models: {protocol_words(answer.protocol)}.")
     for name_a, name_b, outcomes, rows in answer.pairs:
         _show_pair(short[name_a], short[name_b], outcomes, rows)
     with st.expander("All numbers"):
@@ -92,6 +95,8 @@ class ShownComparison:
     pairs: tuple[tuple[str, str, str, list[dict[str, Any]]], ...]
     text: str
     notes: tuple[str, ...]
+    protocol: str
+    """Under which the runs were made; empty for the full one."""
 
 
 def shown_comparison(comparison: Comparison) -> ShownComparison:
@@ -101,7 +106,7 @@ def shown_comparison(comparison: Comparison) -> ShownComparison:
     headline = sentences.pop(len(comparison.matched))
     pairs = []
     for pair in comparison.pairs:
-        outcomes = f"Wins {pair.wins}, ties {pair.ties}, losses {pair.losses}."
+        outcomes = _outcomes(pair)
         tasks = sorted(pair.tasks, key=lambda line: -line.difference)
         pairs.append((pair.first, pair.second, outcomes, list(map(_row, tasks))))
     return ShownComparison(
@@ -111,7 +116,20 @@ def shown_comparison(comparison: Comparison) -> ShownComparison:
         pairs=tuple(pairs),
         text=comparison.text(),
         notes=comparison.notes,
+        protocol=comparison.protocol,
     )
+
+
+def _outcomes(pair: PairResult) -> str:
+    """Wins, ties and losses of the first model; tasks without an interval count as not tested."""
+    tested = replace(pair, tasks=tuple(line for line in pair.tasks if line.widest is not None))
+    untested = len(pair.tasks) - len(tested.tasks)
+    if not tested.tasks:
+        return f"Not tested: {untested}."
+    outcomes = f"Wins {tested.wins}, ties {tested.ties}, losses {tested.losses}"
+    if untested:
+        outcomes += f", not tested {untested}"
+    return f"{outcomes}."
 
 
 def _row(line: TaskLine) -> dict[str, Any]:
@@ -182,8 +200,11 @@ def _show_pair(name_a: str, name_b: str, outcomes: str, rows: list[dict[str, Any
         charts.differences(rows, "task", page.ink()),
         f"Difference on each task with its interval; the ends: {', '.join(ends)}",
     )
-    st.caption(
-        "Differences in points. Line, low and high: 95% interval over seeds and test sets, or over "
-        "the one that is known."
-    )
+    about = "Differences in points."
+    if any(row["low"] is not None for row in rows):
+        about += (
+            " Line, low and high: 95% interval over seeds and test sets, or over the one that is "
+            "known."
+        )
+    st.caption(about)
     page.show_table(rows)

@@ -35,7 +35,7 @@ def show_costs(rankings: Sequence[Ranking]) -> None:
             make = partial(_cost_chart, ranking.entries, cost, ink)
             drawn = page.made_once(make, "costs", *ranking.key, *shown, cost, ink)
             if drawn is None:
-                st.caption("Not known of the models with a mean.")
+                st.caption(f"No model on show has both a mean and a known cost ({cost}).")
             else:
                 spec, words = drawn
                 st.vega_lite_chart(spec=spec, width="stretch", alt=words)

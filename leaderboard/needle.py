@@ -47,6 +47,11 @@ def show() -> None:
                 language="bash",
             )
         return
+    st.caption(
+        "A document of a given length hides one fact at a given position; the model says whether "
+        "a statement about it is right, so guessing scores 50. Not read: the document is longer "
+        "than the model's window."
+    )
     group_of: dict[str, dict[str, RunGroup]] = defaultdict(dict)
     for group in groups:
         group_of[group.task][key_of(group.line)] = group

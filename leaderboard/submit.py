@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import threading
 from pathlib import Path
 from typing import IO
 
+import pandas as pd
 import streamlit as st
 
 from biobench.report.escape import plain
@@ -16,11 +18,12 @@ from biobench.submission.checks import Verification
 from biobench.submission.guard import verify
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
 from leaderboard.launch import is_public
-from leaderboard.page import literal, results_dir, show_table
+from leaderboard.page import literal, results_dir
 
 MOST_LINES = 1_000
 PACKED = "submissions"
 """Folder in which `biobench submit` packs, where the app was started."""
+_COMMAND = re.compile(r"`(biobench [^`]+)`")
 TELL = {
     "verified": st.success,
     "consistent": st.info,
@@ -64,6 +67,8 @@ def show() -> None:
     if not _turn().acquire(blocking=False):
         st.warning("Another pack is being checked. Try again in a minute.")
         return
+    running = st.empty()
+    running.info("The check is running: every score is computed again. Large packs take a minute.")
     try:
         with st.spinner("Scoring again from the predictions"):
             if uploaded is not None:
@@ -72,6 +77,7 @@ def show() -> None:
                 _verdict(verify(chosen, None, results_dir()))
     finally:
         _turn().release()
+        running.empty()
 
 
 def _packs_here() -> list[Path]:
@@ -99,21 +105,32 @@ def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
 
 def _verdict(verification: Verification) -> None:
     name = literal(plain(verification.model)) or "Submission"
-    TELL[verification.state](f"{name}: {verification.summary()}")
-    if not verification.checks:
-        return
     order = sorted(verification.checks, key=lambda check: (check.grade, check.code, check.where))
+    errors = [check.what for check in order if check.grade == "error"]
+    verdict = f"{name}: {verification.summary()}"
+    if errors:
+        verdict += f": {literal(plain(errors[0]))}"
+    TELL[verification.state](verdict)
+    if not order:
+        return
     rows = []
     for check in order[:MOST_LINES]:
         rows.append(
             {
                 "code": check.code,
                 "grade": check.grade,
-                "where": plain(check.where),
-                "what": plain(check.what),
+                "where": literal(plain(check.where)),
+                "what": literal(plain(check.what)),
             }
         )
-    show_table(rows)
+    # unlike a grid, it wraps its texts
+    st.table(pd.DataFrame(rows).set_index("code"))
+    commands: dict[str, None] = {}
+    for check in order:
+        commands |= dict.fromkeys(_COMMAND.findall(plain(check.what)))
+    if commands:
+        st.caption("Commands that the findings name:")
+        st.code("\n".join(commands), language=None)
     st.caption(
         "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C "
         "completeness, W waiting. Grades: an error refuses, “person” waits for a maintainer, a "

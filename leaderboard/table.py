@@ -240,18 +240,19 @@ def _caption(ranking: Ranking) -> str:
     if 0 < len(ranking.shared) < len(ranking.columns):
         sentences.append(f"Ranked over {page.literal(', '.join(ranking.shared))}.")
     if ranking.protocol:
-        sentences.append(f"Ranked: {_protocol_words(ranking.protocol)}.")
+        sentences.append(f"Ranked: {protocol_words(ranking.protocol)}.")
     unranked = {entry.protocol for entry in ranking.entries if entry.rank is None}
     others = unranked - {ranking.protocol, ""}
     if others:
-        named = "; ".join(map(_protocol_words, sorted(others)))
+        named = "; ".join(map(protocol_words, sorted(others)))
         sentences.append(f"Shown, not ranked: {named}.")
     if ranking.protocol in unranked:
         sentences.append("Without a rank: rows with a missing task.")
     return " ".join(sentences)
 
 
-def _protocol_words(protocol: str) -> str:
+def protocol_words(protocol: str) -> str:
+    """What a protocol is, as Markdown."""
     return PROTOCOLS.get(protocol, page.literal(protocol))
 
 

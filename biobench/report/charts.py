@@ -308,7 +308,7 @@ def differences(rows: Points, by: str, ink: str = INK) -> Any:
 
 
 def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
-    """`score` by `length`, a line a `model`; a length without a score is written as not read."""
+    """`score` by `length`, a line a `model`; below a length stands how many models do not read it."""
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")
     measured = sorted(set(frame["length"]))
@@ -325,11 +325,9 @@ def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
     read = alt.Chart(frame.dropna(subset="score")).encode(x=x, y=y, color=colour)
     points = read.mark_point(size=65, opacity=1, filled=True)
     tips = _tooltip(["model"], ["length", "score"])
-    # below each other at the foot of the picture, where no accuracy stands
-    unread = frame[frame["score"].isna()]
-    unread = unread.assign(score=40 + 3 * unread.groupby("length").cumcount())
-    notes = alt.Chart(unread).encode(x=x, y=y, color=colour, tooltip=["model:N", "length:Q"])
-    notes = notes.mark_text(text="not read", align="right", baseline="bottom")
+    unread = _unread_lengths(frame)
+    notes = alt.Chart(unread).encode(x=x, y=y, text="text:N", tooltip=["models:N", "length:Q"])
+    notes = notes.mark_text(align="right", baseline="bottom", color=ink, lineBreak=" by ")
     layers = [
         _dashed_rule(base, ink),
         name,
@@ -339,6 +337,17 @@ def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
     ]
     # the height is that of the whole picture: a line of the legend must not flatten the curves
     return alt.layer(*layers).properties(height=260 + 18 * len(models))
+
+
+def _unread_lengths(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a length that some models do not read: how many, and which; its score stands at the foot
+    of the picture, where no accuracy does.
+    """
+    rows = []
+    for length, models in frame[frame["score"].isna()].groupby("length")["model"]:
+        text = f"not read by {len(models)}"
+        rows.append({"length": length, "score": 40, "text": text, "models": ", ".join(models)})
+    return pd.DataFrame(rows, columns=["length", "score", "text", "models"])
 
 
 def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str) -> Any:

@@ -228,6 +228,18 @@ def test_back_and_forward_keep_filters_and_a_name_opens_its_page_in_one_click(br
         page.wait_for_function(SEARCHED, arg="bio-large")
 
 
+def test_back_from_another_page_finds_the_choices_in_one_step(browser, address):
+    with opened(browser, f"{address('published')}/?suite=English") as page:
+        entries = page.evaluate("history.length")
+        page.get_by_role("link", name="Tasks", exact=True).click()
+        page.wait_for_url("**/tasks")
+        settle(page)
+        assert page.evaluate("history.length") == entries + 1
+        page.go_back()
+        page.wait_for_url("**/?suite=English")
+        page.get_by_role("radio", name="English", exact=True, checked=True).wait_for()
+
+
 def test_demo_store_compares_the_pair_that_page_one_names_under_its_average(browser, address):
     with opened(browser, address("demo")) as page:
         assert "Best run here: toy-detour" in page.locator("[data-testid=stMain]").inner_text()

@@ -85,16 +85,15 @@ def test_curves_keep_the_order_of_their_steps():
     assert encoded["x"]["sort"] == ["4 of 100", "10 of 100"]
 
 
-def test_a_length_that_is_not_read_is_a_word_and_no_dot():
+def test_a_length_that_is_not_read_is_one_word_and_no_dot():
     read = [{"model": model, "length": 512, "score": 90.0} for model in "ab"]
     beyond = [{"model": model, "length": 1024, "score": None} for model in "ab"]
     spec = charts.lengths([*read, *beyond], "tokens").to_dict()
     line, dots, words = spec["layer"][2:]
     for layer in (line, dots):
         assert spec["datasets"][layer["data"]["name"]] == read
-    assert words["mark"]["text"] == "not read"
-    places = [row["score"] for row in spec["datasets"][words["data"]["name"]]]
-    assert places == [40, 43], "below each other, where no accuracy stands"
+    (note,) = spec["datasets"][words["data"]["name"]]
+    assert (note["text"], note["models"], note["score"]) == ("not read by 2", "a, b", 40)
 
 
 def test_an_interval_that_is_drawn_holds_its_dot():
