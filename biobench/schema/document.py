@@ -77,7 +77,9 @@ class Document:
         """Both texts of a pair, the first before the second; else the text. Of a planned example
         the text alone.
         """
-        return f"{self.query}\n{self.text}" if self.query and self.plan is None else self.text
+        if self.query and self.plan is None:
+            return f"{self.query}\n{self.text}"
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

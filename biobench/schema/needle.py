@@ -67,7 +67,10 @@ def cell_of(document_id: str) -> GridCell | None:
     """The cell that an id names; None where the id is not one of ours (salted, or of another
     task)."""
     match = _ID.fullmatch(document_id)
-    return None if match is None else GridCell(int(match[2]), match[3], match[4])
+    if match is None:
+        return None
+    _, length, position, template, *_ = match.groups()
+    return GridCell(int(length), position, template)
 
 
 def rendered(plan: NeedlePlan, words: int) -> str:

@@ -44,9 +44,12 @@ PROTOCOLS: dict[str, dict[Grain, tuple[str, ...]]] = {
 def protocol_overrides(name: str, *, kind: str, unit: str) -> tuple[str, ...]:
     """The overrides of a declared protocol for a task of this kind (`type` of its spec) and
     unit."""
+    grain: Grain = "text"
     if kind == "needle":
-        return PROTOCOLS[name]["needle"]
-    return PROTOCOLS[name]["document" if unit == "document" and kind.endswith("_label") else "text"]
+        grain = "needle"
+    elif unit == "document" and kind.endswith("_label"):
+        grain = "document"
+    return PROTOCOLS[name][grain]
 
 
 FROZEN = (

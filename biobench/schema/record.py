@@ -297,7 +297,8 @@ class RunRecord(Strict):
         if not (isinstance(training, dict) and isinstance(reader, dict)):
             raise ValueError("'training' or 'reader' has no fields")
         lengths = reader.get("lengths", [])
-        if not isinstance(lengths, list) or not all(isinstance(n, int) for n in lengths):
+        is_list = isinstance(lengths, list)
+        if not is_list or not all(isinstance(length, int) for length in lengths):
             raise ValueError("'reader.lengths' lists no numbers")
         return protocol
 
@@ -305,6 +306,7 @@ class RunRecord(Strict):
     @classmethod
     def _labels_are_whole(cls, rows: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
         """Tables read a label's F1 together with its support."""
-        if any(not {"f1", "support"} <= row.keys() for row in rows.values()):
+        incomplete = [row for row in rows.values() if not {"f1", "support"} <= row.keys()]
+        if incomplete:
             raise ValueError("a label lacks its f1 or its support")
         return rows

@@ -80,7 +80,10 @@ def patterns_of(files: Mapping[Any, str | list[str]]) -> list[str]:
     """All names and patterns of a source's files."""
     names: list[str] = []
     for patterns in files.values():
-        names += [patterns] if isinstance(patterns, str) else patterns
+        if isinstance(patterns, str):
+            names.append(patterns)
+        else:
+            names += patterns
     return names
 
 
@@ -192,10 +195,14 @@ class SplitRatios(Strict):
 
     @model_validator(mode="after")
     def _method_fits(self) -> SplitRatios:
-        if self.method == "random" and self.first_cut != "train":
-            raise fail("first_cut does not fit method 'random'", "leave it out")
-        if self.method != "random" and self.rounding != "largest_remainder":
-            raise fail(f"rounding does not fit method '{self.method}'", "leave it out")
+        if self.method == "random":
+            foreign = "first_cut"
+            is_default = self.first_cut == "train"
+        else:
+            foreign = "rounding"
+            is_default = self.rounding == "largest_remainder"
+        if not is_default:
+            raise fail(f"{foreign} does not fit method '{self.method}'", "leave it out")
         return self
 
 
@@ -307,7 +314,9 @@ class CorpusRelease(Strict):
             return []
         if isinstance(self.url, str):
             return [UrlSource(url=self.url)]
-        return self.url if isinstance(self.url, list) else [self.url]
+        if isinstance(self.url, UrlSource):
+            return [self.url]
+        return self.url
 
 
 class Original(CorpusRelease):

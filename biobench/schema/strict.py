@@ -141,7 +141,8 @@ MOST_KNOWN = 40
 
 def repeated(names: Iterable[str]) -> list[str]:
     """The names that occur more than once, sorted."""
-    return sorted(name for name, number in Counter(names).items() if number > 1)
+    counts = Counter(names)
+    return sorted(name for name, count in counts.items() if count > 1)
 
 
 def suggest(word: str, known: Sequence[str], otherwise: str = "") -> str:
@@ -149,8 +150,9 @@ def suggest(word: str, known: Sequence[str], otherwise: str = "") -> str:
     is, unless it is long. otherwise: said in place of that list.
     """
     folded = word.casefold()
+    longest = 2 * len(word)
     # a slip of the pen makes no word of twice the length, but a name may be cut short
-    near = [n for n in known if n.casefold().startswith(folded) or len(n) <= 2 * len(word)]
+    near = [n for n in known if len(n) <= longest or n.casefold().startswith(folded)]
     spelled = {name.casefold(): name for name in near}
     close = difflib.get_close_matches(word, near, n=1)
     close = close or difflib.get_close_matches(folded, spelled, n=1)
@@ -240,7 +242,8 @@ def _library_words(detail: Any) -> tuple[str, str]:
     hint = "see `biobench tasks schema` for the fields and their types"
     if detail["type"] == "literal_error":
         expected = detail["ctx"]["expected"].replace(" or ", ", ").split(",")
-        hint = suggest(str(detail["input"]), [name.strip(" '") for name in expected])
+        names = [name.strip(" '") for name in expected]
+        hint = suggest(str(detail["input"]), names)
     message = detail["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     message = message.replace("valid tuple", "valid list").replace("Tuple should", "List should")
     message = message.replace("valid dictionary", "valid mapping")

@@ -123,7 +123,8 @@ _CORE_SCHEMA: tuple[tuple[re.Pattern[str], Callable[[str], int | float | None]],
 
 def _failure(message: str, hint: str, mark: Any, file: str | None) -> SpecError:
     """mark: of PyYAML or libyaml; None: of no line."""
-    return SpecError(message, hint=hint, file=file, line=None if mark is None else mark.line + 1)
+    line = None if mark is None else mark.line + 1
+    return SpecError(message, hint=hint, file=file, line=line)
 
 
 def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], file: str | None) -> Any:
@@ -180,7 +181,7 @@ def _node(text: str, file: str | None) -> yaml.Node:
         problem = error.problem or error.context or "not valid YAML"
         raise _failure(f"not valid YAML: {problem}", hint, mark, file) from None
     if node is None:
-        raise _failure("the file is empty", "fill it in, or name another file", None, file)
+        raise SpecError("the file is empty", hint="fill it in, or name another file", file=file)
     return node
 
 

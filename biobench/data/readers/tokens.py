@@ -194,7 +194,9 @@ def _blocks(
 def _marker(line: str) -> str | None:
     """The document id of a marker line (empty when it names none), or None for any other line."""
     match = _MARKER.fullmatch(line)
-    return match and (match["medline"] or match["docstart"] or "")
+    if match is None:
+        return None
+    return match["medline"] or match["docstart"] or ""
 
 
 def _rows(options: IobOptions, tagging: Tagging, line: str, location: FileLine) -> list[Row]:
