@@ -308,7 +308,9 @@ def differences(rows: Points, by: str, ink: str = INK) -> Any:
 
 
 def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
-    """`score` by `length`, a line a `model`; below a length stands how many models do not read it."""
+    """`score` by `length`, a line a `model`; below a length stands how many models do not read
+    it.
+    """
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")
     measured = sorted(set(frame["length"]))
@@ -340,8 +342,8 @@ def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
 
 
 def _unread_lengths(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a length that some models do not read: how many, and which; its score stands at the foot
-    of the picture, where no accuracy does.
+    """A row a length that some models do not read: how many, and which; its score stands at the
+    foot of the picture, where no accuracy does.
     """
     rows = []
     for length, models in frame[frame["score"].isna()].groupby("length")["model"]:
