@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,14 @@ import typer
 
 from biobench.cli.console.arguments import DataDir, Json, Overrides, ResultsDir, Threads
 from biobench.cli.console.options import shown
-from biobench.cli.console.output import answer, percent, print_json, table, write_output
+from biobench.cli.console.output import (
+    answer,
+    percent,
+    print_json,
+    table,
+    terminal_width,
+    write_output,
+)
 from biobench.errors import BioBenchError, UsageError, visible
 
 if TYPE_CHECKING:
@@ -51,9 +59,23 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
         for name in ("language", "type", "access", "version", "name"):
             row[name] = getattr(task.spec, name)
         rows.append(row)
-    lines = [tuple(rows[0]), *(tuple(map(str, row.values())) for row in rows)]
+    rows.sort(key=itemgetter("language", "id"))
+    answer(as_json, rows, _listing(rows, terminal_width()))
+
+
+_LISTED = ("id", "data", "language", "type", "name")
+"""Columns of the list of tasks; the others are in its JSON."""
+
+
+def _listing(rows: Sequence[dict[str, Any]], width: int | None) -> Iterator[str]:
+    """The tasks as lines of at most this width: a longer name is cut."""
+    lines = [_LISTED, *(tuple(str(row[column]) for column in _LISTED) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    answer(as_json, rows, ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
+    for line in lines:
+        shown = "  ".join(map(str.ljust, line, widths)).rstrip()
+        if width is not None and len(shown) > width:
+            shown = f"{shown[: width - 1]}…"
+        yield shown
 
 
 @tasks.command()

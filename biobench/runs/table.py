@@ -14,7 +14,6 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.progress import about, in_words
-from biobench.core.text import plural
 from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -370,4 +369,5 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
         time = f"{about(sum(seconds))}, judged by stored runs on this device"
     if 0 < len(seconds) < len(planned):
         time += f", {len(planned) - len(seconds)} more of unknown length"
-    yield f"{len(planned)} {plural(len(planned), 'run')} to make: {time}"
+    noun = "run" if len(planned) == 1 else "runs"
+    yield f"{len(planned)} {noun} to make: {time}"

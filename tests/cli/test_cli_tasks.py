@@ -114,6 +114,17 @@ def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
     assert known["pairs"][0]["tasks"][0]["documents"] is not None
 
 
+def test_the_list_of_tasks_is_by_language_and_fits_the_terminal(biobench, monkeypatch):
+    rows = biobench("tasks list --json").json()
+    assert [row["language"] for row in rows] == sorted(row["language"] for row in rows)
+    assert {"version", "access", "data"} <= rows[0].keys()
+    monkeypatch.setenv("COLUMNS", "80")
+    head, *lines = biobench("tasks list").out.splitlines()
+    assert head.split() == ["id", "data", "language", "type", "name"]
+    assert [line.split()[0] for line in lines] == [row["id"] for row in rows]
+    assert max(map(len, lines)) == 80
+
+
 def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(biobench, made, monkeypatch):
     said = biobench("tasks validate ours.yaml --data-dir elsewhere")
     assert "ours.yaml: data missing" in said.refusal()
