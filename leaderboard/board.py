@@ -231,6 +231,10 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
         sentences.append(
             "Differences to published scores that are printed without spread are not tested."
         )
+        sentences.append(
+            "CLM detour: pretrained for a while to predict the next word; MLM: to fill in hidden "
+            "words; 25B: billions of training tokens."
+        )
     st.caption(" ".join(sentences))
 
 
