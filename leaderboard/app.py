@@ -59,6 +59,7 @@ _STYLE = """<style>
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
+.bb-cards small span { display: inline-block; }
 [data-testid=stExpandSidebarButton] { width: auto !important; gap: .3rem; }
 [data-testid=stExpandSidebarButton]::after { content: "Menu"; }
 [class*=st-key-bb_cards] { display: none; }

@@ -269,10 +269,12 @@ def parts(rows: Points, by: str, mark: str, ink: str = INK) -> Any:
     best_first = worst.sort_values(ascending=False, kind="stable").index.tolist()
     names = _in_order(frame, mark)
     base = alt.Chart(frame).encode(y=_names_axis(by, best_first))
+    # below each other: a phone cuts what stands beside
+    legend = alt.Legend(orient="top", title=None, labelLimit=320, columns=1)
     rules = base.mark_rule(color=ink).encode(x="min(score):Q", x2="max(score):Q")
     marks = base.mark_point(size=80, filled=True, opacity=1).encode(
         x=_points_axis("score", "score, %"),
-        color=_colours(mark, names),
+        color=_colours(mark, names, legend),
         shape=_shapes(mark, names),
         tooltip=_tooltip([by, mark], ["score"]),
     )

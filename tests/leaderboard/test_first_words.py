@@ -40,3 +40,15 @@ def test_studies_on_a_part_of_the_mentions_say_which_and_words_are_explained(mon
     assert "seen: scores on seen mentions, of the study “the detour against its twin" in told
     assert "No line: too few pretraining seeds" in told
     assert "Detour: the model learns for a while to predict the next word (CLM)" in told
+
+
+def test_an_unknown_suite_or_order_in_the_address_is_said(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, suite="nowhere", sort="nothing")
+    said = " ".join(warning.value for warning in app.warning)
+    assert "nowhere" in said
+    assert "nothing" in said
+
+
+def test_a_model_under_two_protocols_has_two_names_in_the_table(monkeypatch, stores):
+    names = board(open_app(monkeypatch, stores["shipped"], suite="English")).index
+    assert names.is_unique
