@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from biobench.report import charts
-from biobench.report.details.pretraining import Point, TrainingRun
 from biobench.report.charts import MOST_LETTERS
+from biobench.report.details.pretraining import Point, TrainingRun
 from biobench.report.escape import LONGEST
 from biobench.report.names import labels, shorten, without_revisions
 from biobench.report.printers import plain_note
