@@ -59,6 +59,7 @@ _STYLE = """<style>
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
+.bb-cards small span { display: inline-block; }
 [data-testid=stExpandSidebarButton] { width: auto !important; gap: .3rem; }
 [data-testid=stExpandSidebarButton]::after { content: "Menu"; }
 [class*=st-key-bb_cards] { display: none; }
@@ -70,6 +71,7 @@ _STYLE = """<style>
 # The framework replaces the address when somebody chooses, and opens links of tables in new tabs.
 # Here a choice is a step that Back takes back, and a page of the board opens where one is. Enter on
 # the name of a model follows its link; the menu of a phone has a name, and closes after a choice.
+# Space in a table, which would open a box over a cell that nobody can edit, picks the row.
 # A change of page takes the query from the old page's address before it changes the path: what it
 # took comes back, so that Back finds the page as it was left.
 _SCRIPT = """<script>
@@ -117,6 +119,13 @@ if (!window.bioBench) {
   });
   window.addEventListener("keydown", event => {
     const grid = event.target.closest?.("[data-testid=stDataFrame]");
+    if (grid && event.key === " " && !event.shiftKey) {
+      event.preventDefault();
+      event.stopPropagation();
+      event.target.dispatchEvent(new KeyboardEvent("keydown", {
+        key: " ", code: "Space", keyCode: 32, shiftKey: true, bubbles: true, cancelable: true}));
+      return;
+    }
     const cell = event.key === "Enter" && grid?.querySelector("td[aria-selected=true]");
     if (!cell || !/^(models|tasks)[?]/.test(cell.innerText)) return;
     event.stopPropagation();

@@ -188,6 +188,7 @@ def _choose_views(loaded: Results, available: Sequence[str]) -> tuple[str, ...]:
     with_scores = sorted(ran_views.intersection(available))
     if with_scores and all(view.startswith("other ") for view in ran_views):
         opening = list(options).index(title_of(with_scores[0]))
+    page.warn_of_others("suite", options.keys())
     chosen = st.radio(
         "Suite",
         list(options),
@@ -230,6 +231,10 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
     if has_published:
         sentences.append(
             "Differences to published scores that are printed without spread are not tested."
+        )
+        sentences.append(
+            "CLM detour: pretrained for a while to predict the next word; MLM: to fill in hidden "
+            "words; 25B: billions of training tokens."
         )
     st.caption(" ".join(sentences))
 

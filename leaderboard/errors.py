@@ -223,10 +223,15 @@ def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
         st.info(_why_no_text(mistakes.no_text))
         return
     pages = math.ceil(len(judged) / PAGE)
-    page = 1
+    page, position = 1, ""
     if pages > 1:
         page = int(st.number_input("Page", 1, pages, key="page", bind="query-params"))
-    st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
+        position = f"Page {page} of {pages}: "
+    st.caption(f"{position}{len(judged)} of {len(mistakes.judged)} documents")
+    st.caption(
+        "Green: right; other colours as named below each text. Solid line: gold; dashed: predicted "
+        "alone."
+    )
     for judged_document in judged[(page - 1) * PAGE : page * PAGE]:
         document_text = mistakes.texts.get(judged_document.document.id, "")
         st.html(to_html(judged_document, document_text))

@@ -55,8 +55,14 @@ def show() -> None:
         for ranking, model_entry in chosen:
             _show_rank(loaded, ranking, model_entry)
     for ranking, model_entry in chosen:
+        if len(chosen) > 1:
+            st.subheader(page.literal(ranking.title), anchor=False)
         _field(ranking, model_entry)
         _show_tasks(ranking, model_entry)
+    st.caption(
+        "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
+        "Tick: the best baseline."
+    )
     if not groups:
         _publication(entry, loaded)
         return
@@ -115,10 +121,6 @@ def _field(ranking: Ranking, entry: Entry) -> None:
             baselines.append(_dot(ranking.baseline[task]))
     chart = charts.scores(points, "task", behind=rival_dots, baselines=baselines, ink=page.ink())
     page.draw(chart, f"Scores by task among all models: {ranking.title}")
-    st.caption(
-        "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
-        "Tick: the best baseline."
-    )
 
 
 def _dot(row: Row) -> dict[str, object]:

@@ -225,7 +225,7 @@ def choose(
     """
     name_of = _naming(names)
     _take_namesake(key, options)
-    _warn_of_others(key, set(map(name_of, options)))
+    warn_of_others(key, set(map(name_of, options)))
     chosen: Choice = st.selectbox(
         label, options, key=key, format_func=name_of, bind="query-params", **layout
     )
@@ -242,7 +242,7 @@ def choose_several(
 ) -> list[Choice]:
     """As `choose`, several."""
     name_of = _naming(names)
-    _warn_of_others(key, set(map(name_of, options)))
+    warn_of_others(key, set(map(name_of, options)))
     return st.multiselect(
         label,
         options,
@@ -260,7 +260,7 @@ def _naming(names: Mapping[Choice, str] | None) -> Callable[[Choice], str]:
     return lambda option: name_of.get(option, option)
 
 
-def _warn_of_others(key: str, options: Set[str]) -> None:
+def warn_of_others(key: str, options: Set[str]) -> None:
     """Say what a link asks for that is none of the options."""
     if key in st.session_state:
         return
@@ -378,11 +378,13 @@ def show_cards(
         address, _, name = row[link].partition("#")
         known = row.dropna().map(cell_text)
         about = known.drop([link, number], errors="ignore")
-        small = " · ".join(f"{column} {cell}" for column, cell in about.items())
+        facts_shown = []
+        for column, cell in about.items():
+            facts_shown.append(f"<span>{words(f'{column} {cell}', for_html)}</span>")
         cards.append(
             f'<li class="{kind}"><div><a href="{for_html(address)}" target="_self">'
             f"{for_html(unquote(name))}</a><b>{for_html(known.get(number, '–'))}</b></div>"
-            f"<small>{words(small, for_html)}</small></li>"
+            f"<small>{' · '.join(facts_shown)}</small></li>"
         )
     st.html(f'<ol class="bb-cards" aria-label="{for_html(title)}">{"".join(cards)}</ol>')
 

@@ -41,6 +41,11 @@ MOST = len(charts.COLOURS)
 def show() -> None:
     """Draw the view: experiments first where there are no runs."""
     st.title("Pretraining")
+    st.caption(
+        "Detour: the model learns for a while to predict the next word (CLM), then to fill in "
+        "hidden words (MLM) while the learning rate falls (decay). Twin: the same training with "
+        "MLM throughout."
+    )
     trained = pretraining()
     show_findings(trained.findings, "Findings")
     here, experiments = st.tabs(
@@ -96,7 +101,7 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
             st.header(title, anchor=False)
             draw(chart, f"{title}: curves over the training")
     st.caption(
-        "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: "
+        "Lines: training, dashed where a phase begins; diamonds: held-out windows. Objectives differ in what they predict: "
         "losses compare within one objective only. Long curves are thinned."
     )
 
@@ -171,11 +176,14 @@ def _studies(studies: Sequence[StudyTable]) -> None:
             charts.differences(differences, "arm", ink()),
             "Difference of each arm to its study's reference, with its interval",
         )
-        st.caption(
+        about = (
             "Dot: difference to the study's reference, in points. Line: interval, corrected for "
             "all arms of the study. Filled: the interval leaves out zero. ↳: the study repeats "
             "the one above."
         )
+        if any(row["low"] is None for row in differences):
+            about += " No line: too few pretraining seeds for an interval."
+        st.caption(about)
     for study in ordered:
         with st.expander(literal(study.file)):
             _study_table(study)

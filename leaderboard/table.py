@@ -41,9 +41,13 @@ def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
     two apart.
     """
     short = without_revisions(entry.model for entry in entries)
+    times = Counter(entry.model for entry in entries)
     names = {}
     for entry in entries:
-        variant = "" if entry.variant == entry.protocol else entry.variant
+        variant = entry.variant
+        # beside another row of the model the protocol tells them apart
+        if variant == entry.protocol and times[entry.model] == 1:
+            variant = ""
         names[entry.name] = line_name(short[entry.model], variant)
     return names
 

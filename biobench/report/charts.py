@@ -28,6 +28,8 @@ INK, DARK_INK = "#5f5f5f", "#b4b4b4"
 """Of texts on a light and on a dark ground."""
 FEW_SEEDS = 3
 """Below this many seeds an interval says next to nothing: none is shown."""
+FEW_POINTS = 60
+"""Up to so many points each stands out on its line: a phase with one has no line."""
 MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
@@ -270,10 +272,12 @@ def parts(rows: Points, by: str, mark: str, ink: str = INK) -> Any:
     best_first = worst.sort_values(ascending=False, kind="stable").index.tolist()
     names = _in_order(frame, mark)
     base = alt.Chart(frame).encode(y=_names_axis(by, best_first))
+    # below each other: a phone cuts what stands beside
+    legend = alt.Legend(orient="top", title=None, labelLimit=320, columns=1)
     rules = base.mark_rule(color=ink).encode(x="min(score):Q", x2="max(score):Q")
     marks = base.mark_point(size=80, filled=True, opacity=1).encode(
         x=_points_axis("score", "score, %"),
-        color=_colours(mark, names),
+        color=_colours(mark, names, legend),
         shape=_shapes(mark, names),
         tooltip=_tooltip([by, mark], ["score"]),
     )
@@ -308,9 +312,7 @@ def differences(rows: Points, by: str, ink: str = INK) -> Any:
 
 
 def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
-    """`score` by `length`, a line a `model`; below a length stands how many models do not read
-    it.
-    """
+    """`score` by `length`, a line a `model`; at a length stands how many models do not read it."""
     frame = pd.DataFrame(rows)
     models = _in_order(frame, "model")
     measured = sorted(set(frame["length"]))
@@ -329,7 +331,7 @@ def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
     tips = _tooltip(["model"], ["length", "score"])
     unread = _unread_lengths(frame)
     notes = alt.Chart(unread).encode(x=x, y=y, text="text:N", tooltip=["models:N", "length:Q"])
-    notes = notes.mark_text(align="right", baseline="bottom", color=ink, lineBreak=" by ")
+    notes = notes.mark_text(align="right", baseline="bottom", color=ink)
     layers = [
         _dashed_rule(base, ink),
         name,
@@ -342,8 +344,9 @@ def lengths(rows: Points, unit: str, ink: str = INK) -> Any:
 
 
 def _unread_lengths(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a length that some models do not read: how many, and which; its score stands at the
-    foot of the picture, where no accuracy does.
+    """A row a length that some models do not read: how many, and which.
+
+    The score stands at the foot of the picture, where no accuracy does.
     """
     rows = []
     for length, models in frame[frame["score"].isna()].groupby("length")["model"]:
@@ -353,8 +356,8 @@ def _unread_lengths(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str) -> Any:
-    """`field` over tokens, one colour a run: lines of training, dots of the evaluations. None where
-    no point has it.
+    """`field` over tokens, one colour a run: a line of training for each phase, dots of the
+    evaluations. None where no point has it.
     """
     rows: list[dict[str, Any]] = []
     for run in runs:
@@ -366,12 +369,26 @@ def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str
         return None
     y = alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format=format))
     base = alt.Chart(frame).encode(
-        x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
+        x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s", tickCount=8)),
         y=y.scale(zero=False),
         color=_colours("run", [run.name for run in runs]),
         tooltip=[*_tooltip(["run", "phase"], ["tokens"], format=","), f"{field}:Q"],
     )
-    lines = base.mark_line().transform_filter("datum.event == 'train'")
+    # losses of two phases are of two objectives: no line joins them
+    lines = base.mark_line(point=len(frame) < FEW_POINTS).encode(detail="phase:N")
+    lines = lines.transform_filter("datum.event == 'train'")
+    layers = _phase_starts(frame)
     dots = base.mark_point(size=55, filled=True, shape="diamond")
     dots = dots.transform_filter("datum.event == 'evaluation'")
-    return alt.layer(lines, dots).properties(height=260)
+    return alt.layer(*layers, lines, dots).properties(height=260)
+
+
+def _phase_starts(frame: pd.DataFrame) -> list[Any]:
+    """A dashed line with the name of the phase where a run begins its second and later ones."""
+    starts = frame.groupby(["run", "phase"], sort=False)["tokens"].min().reset_index()
+    later = starts[starts["run"].duplicated()].drop_duplicates(["phase", "tokens"])
+    if later.empty:
+        return []
+    base = alt.Chart(later).encode(x="tokens:Q", tooltip=_tooltip(["run", "phase"], []))
+    names = base.mark_text(align="left", dx=3, color="gray").encode(text="phase:N", y=alt.value(8))
+    return [base.mark_rule(strokeDash=[4, 4], color="gray"), names]

@@ -280,6 +280,14 @@ def test_enter_on_the_name_of_a_model_opens_its_page(browser, address):
         page.get_by_role("heading", name="ModernBERT-bio-base").first.wait_for()
 
 
+def test_space_picks_rows_to_compare(browser, address):
+    with opened(browser, f"{address('published')}/?suite=English") as page:
+        page.locator("[class*=st-key-bb_table] canvas").first.focus()
+        for key in ("ArrowDown", " ", "ArrowDown", " "):
+            page.keyboard.press(key)
+        page.get_by_role("button", name="Compare the picked models").wait_for()
+
+
 def test_the_menu_of_a_phone_has_a_name_and_closes_after_a_choice(browser, address):
     with opened(browser, address("published"), 390) as page:
         page.get_by_role("button", name="Menu", exact=True).click()

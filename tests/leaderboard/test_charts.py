@@ -11,6 +11,7 @@ import pytest
 
 from biobench.report import charts
 from biobench.report.charts import MOST_LETTERS
+from biobench.report.details.pretraining import Point, TrainingRun
 from biobench.report.escape import LONGEST
 from biobench.report.names import labels, shorten, without_revisions
 from biobench.report.printers import plain_note
@@ -83,6 +84,21 @@ def test_curves_keep_the_order_of_their_steps():
     rows = [{"arm": "twin", "step": step, "score": 70.0} for step in ("4 of 100", "10 of 100")]
     encoded = charts.curves(rows, "arm").to_dict()["encoding"]
     assert encoded["x"]["sort"] == ["4 of 100", "10 of 100"]
+
+
+def test_no_line_joins_two_phases_of_a_training():
+    points = []
+    for phase, tokens in (("clm", 10), ("clm", 20), ("decay", 30)):
+        fields = {"loss": 2.0, "learning_rate": None, "tokens_per_second": None}
+        points.append(Point(event="train", phase=phase, tokens=tokens, **fields))
+    run = TrainingRun("detour", tuple(points), None, None)
+    spec = charts.over_tokens([run], "loss", "loss", ".1f").to_dict()
+    rule, name, lines, _ = spec["layer"]
+    assert lines["encoding"]["detail"]["field"] == "phase"
+    for layer in (rule, name):
+        assert spec["datasets"][layer["data"]["name"]] == [
+            {"run": "detour", "phase": "decay", "tokens": 30}
+        ]
 
 
 def test_a_length_that_is_not_read_is_one_word_and_no_dot():

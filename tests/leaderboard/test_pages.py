@@ -99,14 +99,6 @@ def test_runs_with_few_tasks_stand_behind_one_line(monkeypatch, runs):
     assert "org/high" in board(app).index, "four of eleven tasks are more than a third"
 
 
-def test_a_search_shows_a_run_with_few_tasks_too(monkeypatch, runs):
-    app = open_app(monkeypatch, runs, suite="English", search="onerror")
-    assert HOSTILE in board(app).index
-    assert "few_en" not in [toggle.key for toggle in app.toggle]
-    assert "No model on show has both a mean and a known cost (parameters)" in texts(app)
-    assert "biobench export MODEL --format bibtex" in texts(app)
-
-
 def test_a_search_without_a_match_says_so_where_nothing_is_ranked(monkeypatch, tmp_path):
     """The French tasks have a baseline, and no run under the protocol that is chosen."""
     save_run(tmp_path, "org/part", "gad", 42, 0.9, limit=8)
@@ -148,27 +140,6 @@ def test_one_pair_has_one_answer_on_both_pages_and_in_the_terminal(monkeypatch, 
     assert all(part in comparison.text() for part in (numbers, ends, word))
     first_page = texts(open_app(monkeypatch, runs, suite="English"))
     assert all(part in first_page for part in (numbers, ends, badge))
-
-
-def test_compare_says_which_protocol_it_took_and_refuses_two_names_of_the_same_runs(
-    monkeypatch, stores
-):
-    small = [f"all-{name} [small protocol]" for name in ("mpnet-base-v2", "MiniLM-L6-v2")]
-    app = open_app(monkeypatch, stores["shipped"], "compare", models=small)
-    assert "Runs of all these models: small protocol" in texts(app)
-    again = [*small, "all-MiniLM-L6-v2"]
-    app = open_app(monkeypatch, stores["shipped"], "compare", models=again)
-    assert "are the same scores on these tasks" in app.info[0].value
-    assert "leave one of them out" in app.info[0].value
-    assert not app.subheader
-
-
-def test_compare_counts_differences_to_scores_without_spread_as_not_tested(monkeypatch, stores):
-    models = ["all-MiniLM-L6-v2", "PubMedBERT"]
-    app = open_app(monkeypatch, stores["shipped"], "compare", models=models)
-    assert "Not tested: 2." in texts(app)
-    assert "losses" not in texts(app)
-    assert "Line, low and high" not in texts(app), "the chart has neither"
 
 
 def test_page_one_ranks_by_the_average_of_its_switch_and_of_the_address(monkeypatch, two_orders):

@@ -130,10 +130,9 @@ class StudyTable(_Read):
     @property
     def title(self) -> str:
         """Its file, what it asks, and on which part of the gold."""
-        title = f"{self.file}: {self.study}"
-        if self.slice is not None:
-            title += f"; scored here on {self.slice} mentions"
-        return title
+        if self.slice is None:
+            return f"{self.file}: {self.study}"
+        return f"{self.file}: scores on {self.slice} mentions, of the study “{self.study}”"
 
 
 @dataclass(frozen=True, slots=True)

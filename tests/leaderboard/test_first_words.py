@@ -1,0 +1,54 @@
+"""What the pages say to whoever meets them first."""
+
+from __future__ import annotations
+
+from tests.helpers.app_make import board, open_app, texts
+
+
+def test_a_search_shows_a_run_with_few_tasks_too(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, suite="English", search="onerror")
+    (table,) = app.dataframe
+    assert table.value["model"].str.contains("onerror").any()
+    assert "few_en" not in [toggle.key for toggle in app.toggle]
+    assert "No model on show has both a mean and a known cost (parameters)" in texts(app)
+    assert "biobench export MODEL --format bibtex" in texts(app)
+
+
+def test_compare_says_which_protocol_it_took_and_refuses_two_names_of_the_same_runs(
+    monkeypatch, stores
+):
+    small = [f"all-{name} [small protocol]" for name in ("mpnet-base-v2", "MiniLM-L6-v2")]
+    app = open_app(monkeypatch, stores["shipped"], "compare", models=small)
+    assert "Runs of all these models: small protocol" in texts(app)
+    again = [*small, "all-MiniLM-L6-v2"]
+    app = open_app(monkeypatch, stores["shipped"], "compare", models=again)
+    assert "are the same scores on these tasks" in app.info[0].value
+    assert "leave one of them out" in app.info[0].value
+    assert not app.subheader
+
+
+def test_compare_counts_differences_to_scores_without_spread_as_not_tested(monkeypatch, stores):
+    models = ["all-MiniLM-L6-v2", "PubMedBERT"]
+    app = open_app(monkeypatch, stores["shipped"], "compare", models=models)
+    assert "Not tested: 2." in texts(app)
+    assert "losses" not in texts(app)
+    assert "Line, low and high" not in texts(app), "the chart has neither"
+
+
+def test_studies_on_a_part_of_the_mentions_say_which_and_words_are_explained(monkeypatch, stores):
+    told = texts(open_app(monkeypatch, stores["shipped"], "pretraining"))
+    assert "seen: scores on seen mentions, of the study “the detour against its twin" in told
+    assert "No line: too few pretraining seeds" in told
+    assert "Detour: the model learns for a while to predict the next word (CLM)" in told
+
+
+def test_an_unknown_suite_or_order_in_the_address_is_said(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, suite="nowhere", sort="nothing")
+    said = " ".join(warning.value for warning in app.warning)
+    assert "nowhere" in said
+    assert "nothing" in said
+
+
+def test_a_model_under_two_protocols_has_two_names_in_the_table(monkeypatch, stores):
+    names = board(open_app(monkeypatch, stores["shipped"], suite="English")).index
+    assert names.is_unique
