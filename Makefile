@@ -24,7 +24,7 @@ install = $(PIP) --editable .
 install_tools = $(PIP) --editable ".[test]"
 endif
 
-FAST = comparison core encode export kinds report schema score stats store
+FAST = comparison core encode export kinds reporting schema score stats store
 
 .PHONY: demo test test-fast test-slow checks site
 demo: .venv/installed

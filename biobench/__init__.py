@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from biobench.comparison.compare import compare as compare
     from biobench.data.describe import validate as validate
     from biobench.data.export import load_task as load_task
-    from biobench.report.frames import predictions as predictions
-    from biobench.report.frames import results as results
+    from biobench.reporting.frames import predictions as predictions
+    from biobench.reporting.frames import report as report
+    from biobench.reporting.frames import results as results
     from biobench.runs.api import run as run
 
 __all__ = [
@@ -35,8 +36,9 @@ _LAZY = {
     "load_task": ("biobench.data.export", "load_task"),
     "compare": ("biobench.comparison.compare", "compare"),
     "validate": ("biobench.data.describe", "validate"),
-    "results": ("biobench.report.frames", "results"),
-    "predictions": ("biobench.report.frames", "predictions"),
+    "results": ("biobench.reporting.frames", "results"),
+    "predictions": ("biobench.reporting.frames", "predictions"),
+    "report": ("biobench.reporting.frames", "report"),
 }
 
 
@@ -47,8 +49,6 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "report":
-        return import_module("biobench.report")  # the package can be called
     if name not in _LAZY:
         raise AttributeError(f"module 'biobench' has no attribute {name!r}")
     module, attribute = _LAZY[name]
@@ -64,6 +64,8 @@ def _with_checked_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
     from biobench.schema.strict import check_keywords
 
     names = list(inspect.signature(function).parameters)
+    if "filters" in names:  # it checks them itself
+        return function
 
     @functools.wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:

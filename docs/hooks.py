@@ -235,7 +235,7 @@ def task_page(name: str) -> str:
 
 def published(spec: Any) -> list[str]:
     """The published values that belong to a task, with our reading of their average."""
-    from biobench.report.literature.published import load_published
+    from biobench.reporting.literature.published import load_published
 
     values = [v for v in load_published() if v.task == (spec.published_as or "")]
     if not values:

@@ -11,11 +11,11 @@ from biobench.comparison.compare import compare
 from biobench.comparison.result import TIE, PairResult
 from biobench.comparison.verdict import interval_words, joined, points
 from biobench.errors import UsageError
-from biobench.report.baselines import no_skill
-from biobench.report.evidence import Evidence
-from biobench.report.guessing import TaskScores, is_guessing
-from biobench.report.results import Results
-from biobench.report.row import AverageName, Row
+from biobench.reporting.baselines import no_skill
+from biobench.reporting.evidence import Evidence
+from biobench.reporting.guessing import TaskScores, is_guessing
+from biobench.reporting.results import Results
+from biobench.reporting.row import AverageName, Row
 from biobench.schema.kind import get_metric
 from leaderboard.lines import TESTABLE, Line, ViewRows, score, shared_tasks
 

@@ -11,11 +11,11 @@ from itertools import chain
 
 import streamlit as st
 
-from biobench.report.frame import Report, build
-from biobench.report.printers import render
-from biobench.report.results import Results
-from biobench.report.row import AverageName
-from biobench.report.tasks import TASK_FAMILIES
+from biobench.reporting.frame import Report, build
+from biobench.reporting.printers import render
+from biobench.reporting.results import Results
+from biobench.reporting.row import AverageName
+from biobench.reporting.tasks import TASK_FAMILIES
 from biobench.version import __version__
 from leaderboard import page
 from leaderboard.costs import show_costs

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import pandas as pd
 import streamlit as st
 
-from biobench.report.results import metric_of
-from biobench.report.row import AverageName
-from biobench.report.tasks import TaskInfo
+from biobench.reporting.results import metric_of
+from biobench.reporting.row import AverageName
+from biobench.reporting.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from leaderboard import page
 

@@ -13,12 +13,12 @@ from biobench.comparison.compare import Comparison
 from biobench.comparison.compare import compare as compare_models
 from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
-from biobench.report import charts
-from biobench.report.entrants import find_entrants, line_name
-from biobench.report.names import in_sentences, shorten
-from biobench.report.printers import plain_note
-from biobench.report.results import Results
-from biobench.report.row import AverageName
+from biobench.reporting import charts
+from biobench.reporting.entrants import find_entrants, line_name
+from biobench.reporting.names import in_sentences, shorten
+from biobench.reporting.printers import plain_note
+from biobench.reporting.results import Results
+from biobench.reporting.row import AverageName
 from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.numbers import ShownNumber

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from biobench.report import charts
+from biobench.reporting import charts
 from leaderboard import page
 from leaderboard.ranking import Entry, Ranking
 from leaderboard.table import entry_key, result_of, sentence_names

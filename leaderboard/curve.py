@@ -8,10 +8,10 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import COLOURS
-from biobench.report.curve import Curve, answer, as_rows, curves_of
-from biobench.report.escape import plain
-from biobench.report.results import Results
+from biobench.reporting.charts import COLOURS
+from biobench.reporting.curve import Curve, answer, as_rows, curves_of
+from biobench.reporting.escape import plain
+from biobench.reporting.results import Results
 from leaderboard import page
 
 

@@ -15,10 +15,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from biobench.data.locate import ENVIRONMENT
 from biobench.errors import UsageError
-from biobench.report.details.marked import to_html
-from biobench.report.details.mistake_forms import selected
-from biobench.report.details.mistaken import Mistakes, read_mistakes
-from biobench.report.details.mistakes import (
+from biobench.reporting.details.marked import to_html
+from biobench.reporting.details.mistake_forms import selected
+from biobench.reporting.details.mistaken import Mistakes, read_mistakes
+from biobench.reporting.details.mistakes import (
     KINDS,
     NAMES,
     SIDES,
@@ -28,10 +28,10 @@ from biobench.report.details.mistakes import (
     side_by_side,
     tally,
 )
-from biobench.report.entrants import line_name
-from biobench.report.escape import plain
-from biobench.report.groups import RunGroup
-from biobench.report.results import Results
+from biobench.reporting.entrants import line_name
+from biobench.reporting.escape import plain
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.results import Results
 from biobench.schema.record import RunRecord
 from leaderboard.launch import is_public, own_tasks
 from leaderboard.page import (

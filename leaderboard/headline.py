@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from biobench.comparison.result import PairResult
-from biobench.report.results import Results
+from biobench.reporting.results import Results
 from leaderboard import page
 from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.launch import is_public

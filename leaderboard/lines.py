@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import attrgetter
 
-from biobench.report.averages import suite_averages
-from biobench.report.evidence import LEAST_SEEDS
-from biobench.report.groups import Source
-from biobench.report.results import Results
-from biobench.report.row import Row
+from biobench.reporting.averages import suite_averages
+from biobench.reporting.evidence import LEAST_SEEDS
+from biobench.reporting.groups import Source
+from biobench.reporting.results import Results
+from biobench.reporting.row import Row
 
 TESTABLE = ("run", "external", "submitted")
 """Sources whose lines have runs or predictions of ours to test; published lines are printed."""

@@ -13,13 +13,13 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
-from biobench.report import charts
-from biobench.report.details.ledgers import ledger_table
-from biobench.report.escape import plain
-from biobench.report.footnotes import marked
-from biobench.report.groups import RunGroup
-from biobench.report.results import Results
-from biobench.report.row import Row
+from biobench.reporting import charts
+from biobench.reporting.details.ledgers import ledger_table
+from biobench.reporting.escape import plain
+from biobench.reporting.footnotes import marked
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.results import Results
+from biobench.reporting.row import Row
 from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.board import ranked

@@ -11,11 +11,11 @@ from typing import Any
 import streamlit as st
 
 from biobench.errors import BioBenchError
-from biobench.report import charts
-from biobench.report.details.needle import NeedleGrid, grid_of, map_html
-from biobench.report.groups import RunGroup
-from biobench.report.names import without_revisions
-from biobench.report.tasks import NEEDLE
+from biobench.reporting import charts
+from biobench.reporting.details.needle import NeedleGrid, grid_of, map_html
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.names import without_revisions
+from biobench.reporting.tasks import NEEDLE
 from leaderboard import page
 from leaderboard.launch import is_public
 from leaderboard.numbers import ShownNumber

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biobench.report.row import Row
+from biobench.reporting.row import Row
 from leaderboard.lines import score
 
 

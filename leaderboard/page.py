@@ -17,20 +17,20 @@ from urllib.parse import quote, unquote
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import DARK_INK, INK, legible
-from biobench.report.details.pretraining import (
+from biobench.reporting.charts import DARK_INK, INK, legible
+from biobench.reporting.details.pretraining import (
     FOLDER,
     Pretraining,
     TrainingRun,
     pretraining_fingerprint,
     read_pretraining,
 )
-from biobench.report.entrants import line_name
-from biobench.report.escape import for_html, words
-from biobench.report.groups import RunGroup
-from biobench.report.printers import plain_note
-from biobench.report.results import Results, fingerprint, load
-from biobench.report.row import AverageName
+from biobench.reporting.entrants import line_name
+from biobench.reporting.escape import for_html, words
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.printers import plain_note
+from biobench.reporting.results import Results, fingerprint, load
+from biobench.reporting.row import AverageName
 from biobench.store import UnusableFile
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
 from leaderboard.lines import Line

@@ -12,13 +12,13 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import StoreError
-from biobench.report import charts
-from biobench.report.details.ledgers import ledger_table
-from biobench.report.details.mechanism import cka_chart
-from biobench.report.details.pretraining import Pretraining, StudyTable, TrainingRun
-from biobench.report.escape import plain
-from biobench.report.literature.experiments import Experiment
-from biobench.report.printers import plain_note
+from biobench.reporting import charts
+from biobench.reporting.details.ledgers import ledger_table
+from biobench.reporting.details.mechanism import cka_chart
+from biobench.reporting.details.pretraining import Pretraining, StudyTable, TrainingRun
+from biobench.reporting.escape import plain
+from biobench.reporting.literature.experiments import Experiment
+from biobench.reporting.printers import plain_note
 from leaderboard.launch import is_public
 from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
@@ -101,8 +101,9 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
             st.header(title, anchor=False)
             draw(chart, f"{title}: curves over the training")
     st.caption(
-        "Lines: training, dashed where a phase begins; diamonds: held-out windows. Objectives differ in what they predict: "
-        "losses compare within one objective only. Long curves are thinned."
+        "Lines: training, dashed where a phase begins; diamonds: held-out windows. Objectives "
+        "differ in what they predict: losses compare within one objective only. Long curves are "
+        "thinned."
     )
 
 

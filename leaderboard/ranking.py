@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
-from biobench.report.entrants import line_name
-from biobench.report.frame import cells
-from biobench.report.groups import Source
-from biobench.report.results import Results
-from biobench.report.row import AverageName, Row
-from biobench.report.tasks import TASK_FAMILIES, TaskInfo
+from biobench.reporting.entrants import line_name
+from biobench.reporting.frame import cells
+from biobench.reporting.groups import Source
+from biobench.reporting.results import Results
+from biobench.reporting.row import AverageName, Row
+from biobench.reporting.tasks import TASK_FAMILIES, TaskInfo
 from biobench.stats import task_weights
 from leaderboard.best_runs import BestRun, best_runs
 from leaderboard.lines import (

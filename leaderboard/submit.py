@@ -11,8 +11,8 @@ from typing import IO
 import pandas as pd
 import streamlit as st
 
-from biobench.report.escape import plain
-from biobench.report.results import SUBMITTED
+from biobench.reporting.escape import plain
+from biobench.reporting.results import SUBMITTED
 from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Verification
 from biobench.submission.guard import verify

@@ -9,10 +9,10 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from biobench.report.entrants import line_name
-from biobench.report.names import in_sentences, without_revisions
-from biobench.report.row import Row
-from biobench.report.tasks import TASK_FAMILIES
+from biobench.reporting.entrants import line_name
+from biobench.reporting.names import in_sentences, without_revisions
+from biobench.reporting.row import Row
+from biobench.reporting.tasks import TASK_FAMILIES
 from leaderboard import page
 from leaderboard.columns import LAST, Cells, column_config
 from leaderboard.numbers import ShownNumber, millions, percent_cell, score_cell

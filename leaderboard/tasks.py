@@ -12,15 +12,15 @@ import pandas as pd
 import streamlit as st
 
 from biobench.errors import UsageError
-from biobench.report import charts
-from biobench.report.escape import plain
-from biobench.report.frame import build, cells
-from biobench.report.groups import RunGroup
-from biobench.report.names import labels
-from biobench.report.results import Results
-from biobench.report.row import Row
-from biobench.report.slices import sliced
-from biobench.report.tasks import TaskInfo
+from biobench.reporting import charts
+from biobench.reporting.escape import plain
+from biobench.reporting.frame import build, cells
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.names import labels
+from biobench.reporting.results import Results
+from biobench.reporting.row import Row
+from biobench.reporting.slices import sliced
+from biobench.reporting.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from leaderboard import curve, page
 from leaderboard.board import ranked

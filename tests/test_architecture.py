@@ -37,18 +37,18 @@ BELOW = {
     "finetune": {*_DATA, "score", "encode", "models"},
     "baselines": {*_DATA, "score"},
     "runs": {*_DATA, "score", "encode", "models", "finetune", "baselines"},
-    "report": {*_DATA, "score", "trainer"},  # trainer: its ledgers, for twins
-    "comparison": {*_DATA, "score", "report", "trainer"},
-    "export": {*_DATA, "score", "report"},
-    "submission": {*_DATA, "score", "report"},
-    "workflows": {*_DATA, "score", "models", "runs", "report", "submission", "trainer"},
+    "reporting": {*_DATA, "score", "trainer"},  # trainer: its ledgers, for twins
+    "comparison": {*_DATA, "score", "reporting", "trainer"},
+    "export": {*_DATA, "score", "reporting"},
+    "submission": {*_DATA, "score", "reporting"},
+    "workflows": {*_DATA, "score", "models", "runs", "reporting", "submission", "trainer"},
     "cli": {
         *(*_DATA, "score", "encode", "models", "finetune", "baselines", "runs", "workflows"),
-        *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
+        *("reporting", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
     "__main__": {"cli"},
     "trainer": {"errors", "version", "core", "schema"},
-    "leaderboard": {*_DATA, "score", "report", "comparison", "export", "submission"},
+    "leaderboard": {*_DATA, "score", "reporting", "comparison", "export", "submission"},
 }
 """Package to the packages that it may import; besides them only itself."""
 
@@ -65,7 +65,7 @@ NO_TORCH = (
         "score",
         "baselines",
     ),
-    *("report", "comparison", "export", "submission", "leaderboard"),
+    *("reporting", "comparison", "export", "submission", "leaderboard"),
 )
 """Packages where importing every module must load neither torch nor transformers."""
 NEVER_TORCH = tuple(room for room in NO_TORCH if room not in ("encode", "kinds", "data"))

@@ -106,10 +106,10 @@ def print_results(results_dir: str) -> None:
     model and task, is known here: it is generated, holds the test's names on purpose and none of
     its sentences.
     """
-    from biobench.report.footnotes import remark
-    from biobench.report.frame import build
-    from biobench.report.printers import print_table
-    from biobench.report.results import load
+    from biobench.reporting.footnotes import remark
+    from biobench.reporting.frame import build
+    from biobench.reporting.printers import print_table
+    from biobench.reporting.results import load
 
     results = load(results_dir)
     report = build(results, "paper", tasks=TASKS, sources=("run", "baseline"))

@@ -35,10 +35,10 @@ def errors(
     documents: Number of documents to print.
     html: Write one page with all of them to this file.
     """
-    from biobench.report.details.mistake_forms import as_data, as_page, as_text
-    from biobench.report.details.mistaken import read_mistakes
-    from biobench.report.details.mistakes import KINDS, Kind
-    from biobench.report.results import load
+    from biobench.reporting.details.mistake_forms import as_data, as_page, as_text
+    from biobench.reporting.details.mistaken import read_mistakes
+    from biobench.reporting.details.mistakes import KINDS, Kind
+    from biobench.reporting.results import load
 
     check_known(kind, get_args(Kind), "--kind")
     kinds = KINDS[:-1]

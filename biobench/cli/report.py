@@ -59,10 +59,10 @@ def report(
     check_known(source, SOURCES, "--source")  # before what takes a second to load
     from biobench.cli import report_text as forms
     from biobench.cli.console.output import write_text
-    from biobench.report.frame import build
-    from biobench.report.results import load
-    from biobench.report.slices import sliced
-    from biobench.report.suite import build_suite
+    from biobench.reporting.frame import build
+    from biobench.reporting.results import load
+    from biobench.reporting.slices import sliced
+    from biobench.reporting.suite import build_suite
 
     if as_json:
         format_ = "json"

@@ -14,15 +14,15 @@ from biobench.cli.console.output import write_text
 from biobench.data.catalog import SUITES, load_task
 from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
-from biobench.report import printers
-from biobench.report.curve import as_rows, as_text, curves_of
-from biobench.report.escape import plain
-from biobench.report.frame import Report, cells
-from biobench.report.frames import COLUMNS, tidy
-from biobench.report.groups import RunGroup
-from biobench.report.results import Results
-from biobench.report.row import AverageName
-from biobench.report.sheets import percent
+from biobench.reporting import printers
+from biobench.reporting.curve import as_rows, as_text, curves_of
+from biobench.reporting.escape import plain
+from biobench.reporting.frame import Report, cells
+from biobench.reporting.frames import COLUMNS, tidy
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.results import Results
+from biobench.reporting.row import AverageName
+from biobench.reporting.sheets import percent
 from biobench.schema.kind import get_metric
 from biobench.schema.suite import SuiteSpec
 

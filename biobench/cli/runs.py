@@ -18,7 +18,7 @@ from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.cli.console.progress import RunTerminal
-    from biobench.report.results import Results
+    from biobench.reporting.results import Results
     from biobench.runs.plan import RunPlan
     from biobench.runs.result import RunResult
 
@@ -51,7 +51,7 @@ def needle(request: RunRequest, as_json: Json = False) -> None:
         request = replace(request, suite="needle")
     status = run_request(request, as_json=as_json)
     if not request.dry_run and not as_json:
-        from biobench.report.details.needle import needle_grids, render_grid
+        from biobench.reporting.details.needle import needle_grids, render_grid
 
         for grid in needle_grids(request.results_dir):
             typer.echo("\n" + render_grid(grid), nl=False)
@@ -70,8 +70,8 @@ def run_request(
 
     quiet_libraries()
     if against is not None:
-        from biobench.report.entrants import find_entrants
-        from biobench.report.results import load
+        from biobench.reporting.entrants import find_entrants
+        from biobench.reporting.results import load
 
         find_entrants([against], load(request.results_dir))
     from biobench.cli.console.progress import RunTerminal
@@ -132,7 +132,7 @@ def _comparison(
     runs of this command, which other runs of the same model do not replace; why where it has none.
     """
     from biobench.comparison.compare import compare
-    from biobench.report.results import load
+    from biobench.reporting.results import load
 
     stored = load(results_dir)
     for line, tasks in _lines_of(results, stored).items():
@@ -160,7 +160,7 @@ class _Line(NamedTuple):
     @property
     def name(self) -> str:
         """What `compare` calls it."""
-        from biobench.report.entrants import line_name
+        from biobench.reporting.entrants import line_name
 
         return line_name(self.model, self.variant)
 
@@ -183,7 +183,7 @@ def _lines_of(results: Sequence[RunResult], stored: Results) -> dict[_Line, dict
 
 def _with_variant_of(line: _Line, rival: str, stored: Results) -> str:
     """The rival's name, with the variant where it has runs of it."""
-    from biobench.report.entrants import groups_named
+    from biobench.reporting.entrants import groups_named
 
     for group in groups_named(rival, stored.groups):
         if group.variant == line.variant:

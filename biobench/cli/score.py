@@ -96,7 +96,7 @@ def rescore(
 
     Data under an agreement needs --data-dir, and the spec of an own task with such data --task.
     """
-    from biobench.report.rescore import rescore_all
+    from biobench.reporting.rescore import rescore_all
 
     results = rescore_all(results_dir, data_dir, task)
     answer(as_json, [_rescored(result) for result in results], map(_rescored_line, results))

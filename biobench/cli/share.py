@@ -69,7 +69,7 @@ def verify_submission(
     write_statement: Where all is scored again, say so in statements/ of --against.
     """
     from biobench.errors import UsageError
-    from biobench.report.escape import plain
+    from biobench.reporting.escape import plain
     from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
@@ -94,7 +94,7 @@ def verify_submission(
 
 def _checks(verification: Verification) -> list[str]:
     """A line a finding; one that several files share stands once, with the first of them."""
-    from biobench.report.escape import plain
+    from biobench.reporting.escape import plain
 
     files: dict[tuple[str, str, str], list[str]] = {}
     for check in verification.checks:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from biobench.errors import UsageError
-from biobench.report.evidence import LEAST_SEEDS, Evidence, seed_noise
-from biobench.report.groups import RunGroup
-from biobench.report.guessing import TaskScores
-from biobench.report.tasks import TaskInfo
+from biobench.reporting.evidence import LEAST_SEEDS, Evidence, seed_noise
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.guessing import TaskScores
+from biobench.reporting.tasks import TaskInfo
 from biobench.stats import LeftOut, Part, TaskNoise, splits_part
 
 COUNTS = ("no seeds", "one seed", "two seeds")

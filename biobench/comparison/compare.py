@@ -22,14 +22,14 @@ from biobench.comparison.verdict import sentences
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
-from biobench.report.baselines import no_skill
-from biobench.report.entrants import find_entrants
-from biobench.report.evidence import Evidence
-from biobench.report.guessing import Bars
-from biobench.report.results import Results, load
-from biobench.report.row import AverageName
-from biobench.report.slices import sliced
-from biobench.report.suite import suite_results
+from biobench.reporting.baselines import no_skill
+from biobench.reporting.entrants import find_entrants
+from biobench.reporting.evidence import Evidence
+from biobench.reporting.guessing import Bars
+from biobench.reporting.results import Results, load
+from biobench.reporting.row import AverageName
+from biobench.reporting.slices import sliced
+from biobench.reporting.suite import suite_results
 from biobench.score.slices import SLICES
 
 

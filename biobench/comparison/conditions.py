@@ -8,10 +8,10 @@ from itertools import compress
 from operator import attrgetter, ne
 
 from biobench.errors import UsageError
-from biobench.report.entrants import Entrant, line_name
-from biobench.report.escape import plain
-from biobench.report.groups import Condition, RunGroup
-from biobench.report.tasks import NEEDLE
+from biobench.reporting.entrants import Entrant, line_name
+from biobench.reporting.escape import plain
+from biobench.reporting.groups import Condition, RunGroup
+from biobench.reporting.tasks import NEEDLE
 
 CONDITION = ("protocol", "test data", "limit", "track", "engine version", "split")
 """The fields of a `Condition`, in words."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from biobench.report.details.ledgers import FILE, ledger_table
-from biobench.report.entrants import Entrant
+from biobench.reporting.details.ledgers import FILE, ledger_table
+from biobench.reporting.entrants import Entrant
 
 CHECKPOINTS = (
     "This compares checkpoints: what it shows holds for these weights. A claim about how they were "

@@ -13,8 +13,8 @@ from biobench.comparison.cells import PairedTask, paired_task
 from biobench.comparison.ranks import Guessing
 from biobench.comparison.result import TIE, KindPart, PairResult, TaskLine, is_reversed
 from biobench.comparison.tasks import CommonTasks
-from biobench.report.evidence import Evidence
-from biobench.report.tasks import TASK_FAMILIES
+from biobench.reporting.evidence import Evidence
+from biobench.reporting.tasks import TASK_FAMILIES
 from biobench.stats import (
     Answer,
     Estimand,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from biobench.errors import SpecError
-from biobench.report.row import AverageName
+from biobench.reporting.row import AverageName
 from biobench.schema.strict import Strict, load_yaml_model
 
 if TYPE_CHECKING:

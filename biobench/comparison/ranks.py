@@ -9,8 +9,8 @@ from operator import attrgetter
 
 from biobench.comparison.result import PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks
-from biobench.report.evidence import Evidence
-from biobench.report.guessing import Bars, is_guessing
+from biobench.reporting.evidence import Evidence
+from biobench.reporting.guessing import Bars, is_guessing
 from biobench.stats import possible_ranks, task_weights
 
 DIGITS = 9

@@ -23,8 +23,8 @@ from biobench.comparison.verdict import (
     p_value,
     sentences,
 )
-from biobench.report.escape import plain
-from biobench.report.printers import grid
+from biobench.reporting.escape import plain
+from biobench.reporting.printers import grid
 from biobench.stats import Answer, Interval
 
 #: Per-task tables are printed for so many pairs; JSON has them all.

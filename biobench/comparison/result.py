@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from biobench.report.row import AverageName
+from biobench.reporting.row import AverageName
 from biobench.stats import Answer, Interval, task_weights
 from biobench.stats.types import FloatArray
 from biobench.store import UnusableFile

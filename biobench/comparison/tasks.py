@@ -15,13 +15,13 @@ from biobench.comparison.cells import Cell, on_common_splits
 from biobench.comparison.conditions import Runs, differences, same_conditions
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
-from biobench.report.entrants import Entrant
-from biobench.report.escape import plain
-from biobench.report.footnotes import remark
-from biobench.report.groups import RunGroup
-from biobench.report.results import Results, metric_of
-from biobench.report.row import AverageName
-from biobench.report.tasks import NEEDLE, TaskInfo
+from biobench.reporting.entrants import Entrant
+from biobench.reporting.escape import plain
+from biobench.reporting.footnotes import remark
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.results import Results, metric_of
+from biobench.reporting.row import AverageName
+from biobench.reporting.tasks import NEEDLE, TaskInfo
 from biobench.schema.strict import suggest
 
 RunsOf = Mapping[str, Runs]

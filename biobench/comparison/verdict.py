@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from biobench.comparison.result import Compared, ComparedPart, Conclusion, PairResult
-from biobench.report.literature.comparison import MIXED
+from biobench.reporting.literature.comparison import MIXED
 from biobench.schema.kind import get_metric
 from biobench.score.slices import SLICES
 from biobench.stats import Interval

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from biobench.report.tasks import TaskInfo
+from biobench.reporting.tasks import TaskInfo
 from biobench.schema.task import TaskSpec
 
 _LABEL = re.compile(r"(?:(?<=\. )|^)[A-Z][a-z]+(?: [a-z]+)?: (?=[A-Z])")

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from biobench.export.results import TaskResult
-from biobench.report.printers import as_json
-from biobench.report.row import Row
+from biobench.reporting.printers import as_json
+from biobench.reporting.row import Row
 from biobench.schema.kind import get_metric
 
 VERSION = "0.3.0"

@@ -20,10 +20,10 @@ from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.export.samples import samples
-from biobench.report.escape import for_markdown, plain
-from biobench.report.results import load
-from biobench.report.row import METRICS, Row, in_percent
-from biobench.report.sheets import percent
+from biobench.reporting.escape import for_markdown, plain
+from biobench.reporting.results import load
+from biobench.reporting.row import METRICS, Row, in_percent
+from biobench.reporting.sheets import percent
 from biobench.schema.kind import get_metric, traits_of
 from biobench.schema.strict import suggest
 from biobench.version import __version__

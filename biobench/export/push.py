@@ -10,7 +10,7 @@ import yaml
 
 from biobench.core.hub import client_errors, explain
 from biobench.errors import StoreError, UsageError
-from biobench.report.escape import plain
+from biobench.reporting.escape import plain
 
 RESULTS_FILE = ".eval_results/biobench.yaml"
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")

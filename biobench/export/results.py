@@ -6,12 +6,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from biobench.errors import UsageError
-from biobench.report.entrants import Entrant, ambiguous, find_entrants, line_name
-from biobench.report.frame import build
-from biobench.report.groups import RunGroup
-from biobench.report.results import Results
-from biobench.report.row import AverageName, Row
-from biobench.report.tasks import TaskInfo
+from biobench.reporting.entrants import Entrant, ambiguous, find_entrants, line_name
+from biobench.reporting.frame import build
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.results import Results
+from biobench.reporting.row import AverageName, Row
+from biobench.reporting.tasks import TaskInfo
 from biobench.schema.kind import has_f1
 
 AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from biobench.core.files import sha256_of
 from biobench.errors import StoreError
-from biobench.report.escape import plain
-from biobench.report.results import stores
+from biobench.reporting.escape import plain
+from biobench.reporting.results import stores
 from biobench.schema.document import Prediction
 from biobench.schema.kind import traits_of
 from biobench.store import Brief, Store

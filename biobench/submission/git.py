@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biobench.errors import StoreError, UsageError
-from biobench.report.escape import plain
+from biobench.reporting.escape import plain
 
 MOST_LISTED = 64 * 2**20
 """Bytes of the list of files of a repository: some 400,000 files."""

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from biobench.core.grouped import grouped
-from biobench.report.literature.published import load_published
-from biobench.report.tasks import shipped
+from biobench.reporting.literature.published import load_published
+from biobench.reporting.tasks import shipped
 from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
 from biobench.store import Brief

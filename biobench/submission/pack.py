@@ -15,10 +15,10 @@ from pydantic import Field, ValidationError
 
 from biobench.core.files import file_hash, sha256_of, temporary_folder
 from biobench.errors import UsageError
-from biobench.report.entrants import groups_named, line_name
-from biobench.report.escape import plain
-from biobench.report.groups import RunGroup
-from biobench.report.results import Results, load
+from biobench.reporting.entrants import groups_named, line_name
+from biobench.reporting.escape import plain
+from biobench.reporting.groups import RunGroup
+from biobench.reporting.results import Results, load
 from biobench.schema.record import Version
 from biobench.schema.strict import Count, Line, Positive, Strict, suggest
 from biobench.store import Store

@@ -13,7 +13,7 @@ from biobench.core.files import canonical, sha256_of
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.errors import SpecError
-from biobench.report.tasks import NEEDLE, shipped
+from biobench.reporting.tasks import NEEDLE, shipped
 from biobench.schema.kind import get_metric, traits_of
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord

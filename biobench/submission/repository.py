@@ -21,8 +21,8 @@ from biobench.core.files import temporary_folder, writing
 from biobench.core.hub import client_errors, explain, patiently
 from biobench.data.locate import DataRoot
 from biobench.errors import StoreError, UsageError
-from biobench.report.escape import plain
-from biobench.report.results import SUBMITTED
+from biobench.reporting.escape import plain
+from biobench.reporting.results import SUBMITTED
 from biobench.store.statements import (
     FOLDER,
     Foreign,

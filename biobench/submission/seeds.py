@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from biobench.report.tasks import shipped
+from biobench.reporting.tasks import shipped
 from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
 from biobench.submission.checks import Check, Problem, error

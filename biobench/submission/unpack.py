@@ -10,7 +10,7 @@ from typing import IO
 
 from biobench.data.unpack import unpack as unpack_archive
 from biobench.errors import DataFormatError
-from biobench.report.escape import plain
+from biobench.reporting.escape import plain
 from biobench.submission.checks import Check, error
 from biobench.submission.layout import MOST_FILES
 

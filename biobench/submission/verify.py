@@ -15,8 +15,8 @@ from biobench.data.load import load_folds, subset
 from biobench.data.locate import DataRoot
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.kinds.needle import within_window
-from biobench.report.escape import plain, words
-from biobench.report.tasks import NEEDLE
+from biobench.reporting.escape import plain, words
+from biobench.reporting.tasks import NEEDLE
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import has_f1, is_numeric
 from biobench.schema.metric import F1_AVERAGES

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from biobench.errors import TrainingError, UsageError
-from biobench.report.entrants import find_entrants
-from biobench.report.results import load
+from biobench.reporting.entrants import find_entrants
+from biobench.reporting.results import load
 from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
 from biobench.stats import (

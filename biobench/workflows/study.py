@@ -21,10 +21,10 @@ from pydantic import Field
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
-from biobench.report.evidence import Evidence
-from biobench.report.groups import RunGroup, group_runs
-from biobench.report.slices import sliced_groups
-from biobench.report.tasks import task_infos
+from biobench.reporting.evidence import Evidence
+from biobench.reporting.groups import RunGroup, group_runs
+from biobench.reporting.slices import sliced_groups
+from biobench.reporting.tasks import task_infos
 from biobench.schema.protocols import protocol_named_by
 from biobench.schema.source import Below
 from biobench.schema.strict import Strict, suggest, validate

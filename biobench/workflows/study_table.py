@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 import numpy as np
 
 from biobench.data.catalog import load_task
-from biobench.report.evidence import LEAST_SEEDS
+from biobench.reporting.evidence import LEAST_SEEDS
 from biobench.stats import (
     Answer,
     Estimand,

@@ -13,8 +13,8 @@ from biobench.cli.main import app
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import StoreError
-from biobench.report.frame import build
-from biobench.report.results import fingerprint, load
+from biobench.reporting.frame import build
+from biobench.reporting.results import fingerprint, load
 from biobench.runs.api import run
 from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.document import TaskData

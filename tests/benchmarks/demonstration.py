@@ -25,7 +25,7 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from biobench.report import charts
+from biobench.reporting import charts
 from biobench.stats import holm
 from biobench.workflows.study import Study, load_study, planned_runs
 from biobench.workflows.study_table import ArmRow, table

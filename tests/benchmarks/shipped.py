@@ -21,7 +21,7 @@ from typing import Any
 
 import vl_convert
 
-from biobench.report import charts
+from biobench.reporting import charts
 from biobench.store import Store
 from biobench.store.baselines import save_baseline, scan_baselines
 

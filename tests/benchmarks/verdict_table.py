@@ -18,7 +18,7 @@ import numpy as np
 
 from biobench import stats
 from biobench.comparison.correction import SAME_RUNS, SAME_SEEDS
-from biobench.report.guessing import ALPHA as GUESSING_ALPHA
+from biobench.reporting.guessing import ALPHA as GUESSING_ALPHA
 from biobench.stats import Answer, Counts, HolmStep, Variances
 from biobench.stats.types import FloatArray
 from tests.helpers.stats_simulation import compare_left_out, left_out_of

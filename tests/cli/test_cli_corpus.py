@@ -12,7 +12,7 @@ import pytest
 from biobench.core import stop
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.report.frame import build
+from biobench.reporting.frame import build
 from biobench.runs.provenance import contamination
 from biobench.store import Store
 from biobench.workflows.decontamination import MOST_NAMED, guard

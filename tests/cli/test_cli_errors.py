@@ -13,7 +13,7 @@ import yaml
 
 from biobench.cli.report import SOURCES
 from biobench.errors import DataFormatError
-from biobench.report.groups import Source
+from biobench.reporting.groups import Source
 from tests.helpers.cli_make import FAST, SCRIPT
 from tests.helpers.report_make import save_run
 

@@ -9,7 +9,7 @@ import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.suite import suite_tasks
-from biobench.report.details.needle import needle_grids
+from biobench.reporting.details.needle import needle_grids
 from biobench.store import Store
 from tests.helpers.needle_make import needle_spec
 from tests.helpers.tiny import make_tiny_encoder

@@ -14,10 +14,10 @@ from biobench.cli import commands
 from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.report.details.mistaken import read_mistakes
-from biobench.report.frame import build
-from biobench.report.printers import to_text
-from biobench.report.results import load
+from biobench.reporting.details.mistaken import read_mistakes
+from biobench.reporting.frame import build
+from biobench.reporting.printers import to_text
+from biobench.reporting.results import load
 from biobench.schema.document import Prediction, Span
 from biobench.store import Store
 from tests.helpers.cli_make import Run, Said

@@ -15,7 +15,7 @@ from biobench.comparison.compare import compare
 from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
 from biobench.kinds.needle import within_window
-from biobench.report.tasks import NEEDLE, shipped
+from biobench.reporting.tasks import NEEDLE, shipped
 from biobench.score import oracle
 from tests.helpers import report_make
 from tests.helpers.baselines_make import play

@@ -12,7 +12,7 @@ import pytest
 from biobench.comparison.compare import compare
 from biobench.comparison.correction import corrected
 from biobench.comparison.ranks import Guessing
-from biobench.report.results import load
+from biobench.reporting.results import load
 from leaderboard.best_runs import verdict_on
 from leaderboard.ranking import ranking
 from tests.helpers.compare_make import documents as documents_of

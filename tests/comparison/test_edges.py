@@ -13,9 +13,9 @@ import pytest
 
 from biobench.comparison.compare import Comparison, compare
 from biobench.errors import UsageError
-from biobench.report.baselines import no_skill
-from biobench.report.entrants import find_entrants
-from biobench.report.results import load
+from biobench.reporting.baselines import no_skill
+from biobench.reporting.entrants import find_entrants
+from biobench.reporting.results import load
 from biobench.schema.record import Resampling
 from tests.helpers.baselines_make import play
 from tests.helpers.compare_make import save, save_errors, save_models, save_runs

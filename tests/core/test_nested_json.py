@@ -13,7 +13,7 @@ from biobench.core.layouts import layout_hint
 from biobench.data.scaffold import scaffold
 from biobench.data.sniff import Wanted
 from biobench.errors import BioBenchError
-from biobench.report.details.pretraining import read_pretraining
+from biobench.reporting.details.pretraining import read_pretraining
 from biobench.runs.provenance import contamination
 from biobench.store.claims import read_heartbeat
 

@@ -19,8 +19,8 @@ from biobench.data.load import load_data
 from biobench.data.suite import load_suite, matching, picked, pool, skipped, suite_tasks
 from biobench.errors import SpecError, UsageError
 from biobench.models.loading import find_checkpoint
-from biobench.report.results import load
-from biobench.report.suite import build_suite
+from biobench.reporting.results import load
+from biobench.reporting.suite import build_suite
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.schema.document import Document, Remark, Span
 from biobench.schema.task import SPLITS

@@ -14,7 +14,7 @@ from biobench.cli.main import app
 from biobench.core.packages import read_words
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.report.frame import build
+from biobench.reporting.frame import build
 from biobench.schema.contamination import Contamination
 from tests.helpers.report_make import save_runs
 from trainer.corpus.embedded import documents

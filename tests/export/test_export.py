@@ -14,8 +14,8 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
 from biobench.export.formats import FORMATS, export
-from biobench.report.results import load
-from biobench.report.tasks import shipped
+from biobench.reporting.results import load
+from biobench.reporting.tasks import shipped
 from biobench.store import Store
 from biobench.submission.pack import submitted_groups
 from tests.helpers.report_make import save_run, save_runs

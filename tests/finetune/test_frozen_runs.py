@@ -18,8 +18,8 @@ from biobench.data.load import load_data
 from biobench.errors import BioBenchError, SpecError, UsageError
 from biobench.finetune import engine
 from biobench.models.heads import ProbeHead
-from biobench.report.frame import build
-from biobench.report.sheets import sheets
+from biobench.reporting.frame import build
+from biobench.reporting.sheets import sheets
 from biobench.runs.result import RunResult
 from biobench.schema.needle import cell_of
 from biobench.schema.record import RunRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from biobench.report.tasks import shipped
+from biobench.reporting.tasks import shipped
 from biobench.schema.baseline import BaselineRecord, GateCheck, PolicyScores
 from biobench.store.baselines import save_baseline
 

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from biobench.report.tasks import shipped
+from biobench.reporting.tasks import shipped
 from biobench.store import run_key
 from tests.helpers.store_make import record, shipped_identity, write_runs
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from biobench.report.tasks import shipped
+from biobench.reporting.tasks import shipped
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import RunRecord
 from biobench.score import scored

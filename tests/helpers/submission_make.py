@@ -13,7 +13,7 @@ from typing import Any
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
-from biobench.report.tasks import shipped
+from biobench.reporting.tasks import shipped
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
 from biobench.store import Store

@@ -20,7 +20,7 @@ from biobench.data.load import load_data
 from biobench.encode.pairs import encode_pairs
 from biobench.errors import DataFormatError, ModelError, SpecError
 from biobench.models.loading import find_checkpoint, load_tokenizer
-from biobench.report.frame import build
+from biobench.reporting.frame import build
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, oracle, rescore
 from biobench.store import Store

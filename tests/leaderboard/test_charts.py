@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from biobench.report import charts
-from biobench.report.charts import MOST_LETTERS
-from biobench.report.details.pretraining import Point, TrainingRun
-from biobench.report.escape import LONGEST
-from biobench.report.names import labels, shorten, without_revisions
-from biobench.report.printers import plain_note
-from biobench.report.row import Row
+from biobench.reporting import charts
+from biobench.reporting.charts import MOST_LETTERS
+from biobench.reporting.details.pretraining import Point, TrainingRun
+from biobench.reporting.escape import LONGEST
+from biobench.reporting.names import labels, shorten, without_revisions
+from biobench.reporting.printers import plain_note
+from biobench.reporting.row import Row
 
 
 def point(model, cost, score):

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.report.curve import answer, curves_of
-from biobench.report.details.mistakes import SIDES
-from biobench.report.details.needle import map_html, needle_grids
-from biobench.report.frame import build
-from biobench.report.results import load
-from biobench.report.tasks import shipped
+from biobench.reporting.curve import answer, curves_of
+from biobench.reporting.details.mistakes import SIDES
+from biobench.reporting.details.needle import map_html, needle_grids
+from biobench.reporting.frame import build
+from biobench.reporting.results import load
+from biobench.reporting.tasks import shipped
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from leaderboard import page
@@ -42,7 +42,7 @@ from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_needle, save_pretraining
 from tests.leaderboard.conftest import HOSTILE
-from tests.report.test_curve import FIRST, SECOND, TASK, save_curve
+from tests.reporting.test_curve import FIRST, SECOND, TASK, save_curve
 
 SHARING = Path(__file__).parents[2] / "docs" / "sharing.md"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.report.frames import results
-from biobench.report.results import load
+from biobench.reporting.frames import results
+from biobench.reporting.results import load
 from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.lines import shared_tasks
 from leaderboard.ranking import first_pair, possible_ranks, ranking, views

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from biobench.report.results import load
-from biobench.report.tasks import shipped
+from biobench.reporting.results import load
+from biobench.reporting.tasks import shipped
 from leaderboard.best_runs import verdict_on
 from leaderboard.ranking import ranking, views
 from tests.helpers.app_make import board, open_app

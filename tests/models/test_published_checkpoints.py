@@ -25,8 +25,8 @@ from biobench.finetune import engine
 from biobench.finetune.engine import load_encoder
 from biobench.models.loading import Checkpoint, Reading, find_checkpoint
 from biobench.models.weights import load_base
-from biobench.report.frame import build
-from biobench.report.results import load
+from biobench.reporting.frame import build
+from biobench.reporting.results import load
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
 from biobench.schema.record import RunRecord

@@ -13,7 +13,7 @@ import pytest
 import biobench
 from biobench.data.catalog import load_task, spec_paths
 from biobench.data.load import load_data, subset
-from biobench.report.results import load
+from biobench.reporting.results import load
 from biobench.schema.protocols import PROTOCOLS, protocol_named_by, protocol_overrides
 from tests.helpers.cli_make import QUICK
 

@@ -17,8 +17,8 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
 from biobench.data.load import load_data, load_folds
 from biobench.errors import DataFormatError, SpecError, UsageError
-from biobench.report.frame import build
-from biobench.report.rescore import rescore_all, run_documents
+from biobench.reporting.frame import build
+from biobench.reporting.rescore import rescore_all, run_documents
 from biobench.schema.record import Resampling
 from biobench.stats import seed_interval, splits_part
 from biobench.store import Store

@@ -14,9 +14,9 @@ from biobench.baselines.reading import dictionary
 from biobench.baselines.verdict import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, subset
-from biobench.report.rescore import rescore_all
-from biobench.report.results import load
-from biobench.report.slices import sliced
+from biobench.reporting.rescore import rescore_all
+from biobench.reporting.results import load
+from biobench.reporting.slices import sliced
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import KINDS
 from biobench.schema.record import RunRecord, TaskIdentity

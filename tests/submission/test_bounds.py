@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biobench.report.entrants import find_entrants
-from biobench.report.results import load
+from biobench.reporting.entrants import find_entrants
+from biobench.reporting.results import load
 from biobench.submission import guard
 from biobench.submission.guard import verify
 from biobench.submission.layout import JSON_BYTES, MOST_FILES, allowed_bytes, check_manifest

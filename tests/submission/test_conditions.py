@@ -11,8 +11,8 @@ import pytest
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.errors import UsageError
-from biobench.report.entrants import line_name
-from biobench.report.results import load
+from biobench.reporting.entrants import line_name
+from biobench.reporting.results import load
 from biobench.schema.protocols import FROZEN, protocol_overrides
 from biobench.schema.record import Trial
 from biobench.store import Store

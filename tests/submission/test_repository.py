@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from biobench.errors import StoreError, UsageError
-from biobench.report.results import load
+from biobench.reporting.results import load
 from biobench.store import run_key
 from biobench.store.statements import Draw, make_statement, mark_of, save_statement
 from biobench.store.tables import SCHEMA

@@ -75,7 +75,7 @@ def check_known(values: Iterable[str], allowed: Collection[str], option: str) ->
     """Raises UsageError for the first value that is not among `allowed`."""
     for value in values:
         if value not in allowed:
-            from biobench.report.escape import plain
+            from biobench.reporting.escape import plain
 
             hint = suggest(value, [plain(name) for name in allowed])
             raise UsageError(f"{option} '{plain(value)}' is not known", hint=hint)

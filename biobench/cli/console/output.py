@@ -45,7 +45,7 @@ def answer(as_json: bool, data: Any, lines: Iterable[str]) -> None:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns as the report prints them: the first set left, numbers right."""
-    from biobench.report.printers import grid
+    from biobench.reporting.printers import grid
 
     return grid(head, rows)
 
