@@ -27,7 +27,7 @@ from biobench.reporting.entrants import find_entrants
 from biobench.reporting.evidence import Evidence
 from biobench.reporting.guessing import Bars
 from biobench.reporting.results import Results, load
-from biobench.reporting.row import AverageName
+from biobench.reporting.row import AverageName, check_average
 from biobench.reporting.slices import sliced
 from biobench.reporting.suite import suite_results
 from biobench.score.slices import SLICES
@@ -203,6 +203,7 @@ class Question:
 
     def check(self) -> None:
         """Raise UsageError where the arguments ask nothing."""
+        check_average(self.average)
         if len(self.models) < 2:
             raise UsageError(
                 "a comparison needs two models or more", hint="for example: biobench compare A B"

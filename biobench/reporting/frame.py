@@ -33,7 +33,7 @@ from biobench.reporting.literature.comparison import (
     published_rows,
 )
 from biobench.reporting.results import Results, load, metric_of
-from biobench.reporting.row import AverageName, Row
+from biobench.reporting.row import AverageName, Row, check_average
 from biobench.reporting.slices import sliced
 from biobench.reporting.tasks import Infos, TaskInfo
 from biobench.schema.kind import KINDS, get_metric
@@ -174,6 +174,7 @@ def build(
         loaded = sliced(loaded, slice)
         incomplete = True
     infos = loaded.infos
+    check_average(average)
     everything = cells(loaded, average)
     filters = RowFilter(tasks, suites, sources, models)
 

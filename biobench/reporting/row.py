@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from biobench.errors import UsageError
 from biobench.reporting.groups import Source
+from biobench.schema.strict import suggest
 
 AverageName = Literal["macro", "micro", "weighted", "paper"]
 METRICS: dict[AverageName, str] = {
@@ -15,6 +17,13 @@ METRICS: dict[AverageName, str] = {
     "weighted": "weighted_f1",
 }
 """`paper` has none of its own: each task's spec names the average."""
+
+
+def check_average(average: str) -> None:
+    """Raise UsageError where it is no `AverageName`: from Python any text may come."""
+    names = get_args(AverageName)
+    if average not in names:
+        raise UsageError(f"unknown average '{average}'", hint=suggest(average, names))
 
 
 def in_percent(share: float) -> str:
@@ -87,7 +96,7 @@ class Row:
     lost_gold: int | None = None
     parameters: int | None = None
     contamination: Mapping[str, Any] | None = None
-    """Test documents in the model's training text, where that is known (see `reporting.footnotes`)."""
+    """Test documents in the model's training text, where that is known (`reporting.footnotes`)."""
     notes: tuple[str, ...] = ()
 
     @property

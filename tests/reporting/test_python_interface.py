@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,18 @@ def test_a_wrong_argument_names_the_nearest_one(
     message = rf"{name}\(\) has no argument '{wrong}'; .*{nearest}"
     with pytest.raises(TypeError, match=message):
         getattr(biobench, name)(*given, **{wrong: []})
+
+
+def test_an_unknown_average_is_refused(folder: Path) -> None:
+    asked: list[Callable[[], object]] = [
+        partial(biobench.report, folder, "makro"),
+        partial(biobench.results(folder).report, "makro"),
+        partial(biobench.compare, "a", "b", results_dir=folder, average="makro"),
+    ]
+    for ask in asked:
+        with pytest.raises(UsageError, match="unknown average 'makro'") as refused:
+            ask()
+        assert refused.value.hint == "did you mean 'macro'?"
 
 
 def test_runs_of_a_task_that_fails_its_gate_are_not_missing_in_silence(folder: Path) -> None:
