@@ -101,7 +101,8 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
             st.header(title, anchor=False)
             draw(chart, f"{title}: curves over the training")
     st.caption(
-        "Lines: training, dashed where a phase begins; diamonds: held-out windows. Objectives differ in what they predict: "
+        "Lines: training, dashed where a phase begins; diamonds: held-out windows. Objectives "
+        "differ in what they predict: "
         "losses compare within one objective only. Long curves are thinned."
     )
 
