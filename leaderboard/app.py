@@ -24,6 +24,7 @@ except BioBenchError as problem:
 # only after the check above
 from leaderboard import board, compare, errors, models, needle, submit, tasks  # noqa: E402
 from leaderboard import pretraining as pretraining_page  # noqa: E402
+from leaderboard.address import unknown_page  # noqa: E402
 from leaderboard.page import pretraining, results, text  # noqa: E402
 
 PAGES: dict[str, tuple[str, Callable[[], None]]] = {
@@ -160,6 +161,12 @@ def main() -> None:
     page = st.navigation(list(pages.values()), position="top")
     st.set_page_config(page_title=f"{page.title} · BioBench", page_icon=_ICON, layout="wide")
     st.html(_STYLE + _SCRIPT, unsafe_allow_javascript=True)
+    # below a folder of a proxy the first page has its name
+    base = st.get_option("server.baseUrlPath").strip("/").rpartition("/")[2]
+    known_paths = [base, *(path for path, _ in PAGES.values())]
+    unknown = unknown_page(st.context.url or "", known_paths)
+    if unknown:
+        st.warning(f"There is no page “{text(unknown)}” here; this is {page.title}.")
     page.run()
 
 

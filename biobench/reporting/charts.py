@@ -30,6 +30,8 @@ FEW_SEEDS = 3
 """Below this many seeds an interval says next to nothing: none is shown."""
 FEW_POINTS = 60
 """Up to so many points each stands out on its line: a phase with one has no line."""
+SHORT_NAME = 12
+"""Letters of names that stand beside each other in a legend on a phone."""
 MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
@@ -272,8 +274,10 @@ def parts(rows: Points, by: str, mark: str, ink: str = INK) -> Any:
     best_first = worst.sort_values(ascending=False, kind="stable").index.tolist()
     names = _in_order(frame, mark)
     base = alt.Chart(frame).encode(y=_names_axis(by, best_first))
-    # below each other: a phone cuts what stands beside
-    legend = alt.Legend(orient="top", title=None, labelLimit=320, columns=1)
+    legend = _LEGEND
+    if max(map(len, names)) > SHORT_NAME:
+        # below each other: a phone cuts what stands beside
+        legend = alt.Legend(orient="top", title=None, labelLimit=320, columns=1)
     rules = base.mark_rule(color=ink).encode(x="min(score):Q", x2="max(score):Q")
     marks = base.mark_point(size=80, filled=True, opacity=1).encode(
         x=_points_axis("score", "score, %"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from leaderboard.address import unknown_page
 from tests.helpers.app_make import board, open_app, texts
 
 
@@ -52,3 +53,10 @@ def test_an_unknown_suite_or_order_in_the_address_is_said(monkeypatch, runs):
 def test_a_model_under_two_protocols_has_two_names_in_the_table(monkeypatch, stores):
     names = board(open_app(monkeypatch, stores["shipped"], suite="English")).index
     assert names.is_unique
+
+
+def test_an_unknown_page_in_the_address_is_known():
+    paths = ("", "models", "board")
+    assert unknown_page("http://here:8501/nopage?suite=English", paths) == "nopage"
+    for known in ("", "models?model=nopage", "board/", "board/models"):
+        assert unknown_page(f"http://here/{known}", paths) == ""
