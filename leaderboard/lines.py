@@ -94,14 +94,15 @@ def score(row: Row) -> str:
 
 def shared_tasks(lines: Mapping[Line, Collection[str]], order: Iterable[str]) -> tuple[str, ...]:
     """The set of tasks with the most scores, tasks times the lines that have all of them; then the
-    most lines. In `order`.
+    most lines. A set that one line alone has compares nothing, and comes last. In `order`.
     """
     task_sets = set(map(frozenset, lines.values()))
     task_sets |= {tasks & others for tasks, others in combinations(task_sets, 2)}
 
-    def shared_scores(tasks: frozenset[str]) -> tuple[int, int, list[str]]:
+    def shared_scores(tasks: frozenset[str]) -> tuple[bool, int, int, list[str]]:
         count = sum(map(tasks.issubset, lines.values()))
-        return count * len(tasks), count, sorted(tasks)
+        is_comparison = count > 1 and len(tasks) > 0
+        return is_comparison, count * len(tasks), count, sorted(tasks)
 
     best = max(task_sets, key=shared_scores, default=frozenset())
     return tuple(sorted(best, key=list(order).index))

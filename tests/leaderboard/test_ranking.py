@@ -167,6 +167,9 @@ def test_shared_tasks_are_those_with_the_most_scores():
         ("c", "", "run"): {"z"},
     }
     assert shared_tasks(lines, "zyx") == ("y", "x")
+    alone = {("d", "", "run"): {"u", "v", "w", "x", "y", "z"}}
+    assert shared_tasks(lines | alone, "zyxwvu") == ("y", "x"), "one line compares nothing"
+    assert shared_tasks(alone, "zyxwvu") == tuple("zyxwvu")
     assert shared_tasks({}, "xyz") == ()
 
 

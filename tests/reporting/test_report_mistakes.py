@@ -123,6 +123,13 @@ def test_a_text_is_cut_at_the_end_of_a_sentence_with_a_mark(text, shown):
     assert whole_sentences(text) == shown
 
 
+def test_a_mention_that_begins_its_sentence_is_shown_without_the_one_before():
+    text = "He died. Cancer was found."
+    judged = judge([Document("d", "g", text, "test", spans=(Span(9, 15, "D"),))], [])
+    said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
+    assert "  missed: D [Cancer] was found.\n" in said
+
+
 def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():
     text = f"Before it. He has severe pain today. {'A long way to a ' * 9}cough now"
     spans = []

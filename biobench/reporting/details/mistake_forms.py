@@ -134,7 +134,8 @@ def _in_sentence(span: Span, text: str) -> tuple[str, range]:
     """``Disease He has [asthma] today.``, dots where the sentence is cut, and which characters of
     the text this shows.
     """
-    left_part = SENTENCE_END.split(text[: span.start])[-1]
+    # with its first letter, whose capital may tell that a sentence begins there
+    left_part = SENTENCE_END.split(text[: span.start + 1])[-1][:-1]
     right_part = SENTENCE_END.split(text[span.end :])[0]
     in_sight = range(
         span.start - min(len(left_part), AROUND), span.end + min(len(right_part), AROUND)
