@@ -12,8 +12,10 @@ from biobench.baselines import gate
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
 from biobench.data.sniff import Wanted
+from biobench.data.sniff.persons import signs_of_persons
 from biobench.data.verify import verify
 from biobench.errors import DataFormatError, UsageError
+from biobench.schema.document import Document
 from tests.helpers.drafts import Rows, brat, drafted, rows, write, written
 
 TEXT = "a longer text number {i}"
@@ -209,3 +211,22 @@ def test_split_folders_that_are_merged_are_named(tmp_path: Path) -> None:
         brat(tmp_path / "brat" / "dev", f"dev{i}")
     merged = "check: the folders dev, train are read as one; `files` can name them as splits"
     assert merged in scaffold(tmp_path / "brat", "made").detected
+
+
+@pytest.mark.parametrize(("repeats", "said"), [(1, ""), (3, "several texts of one group")])
+def test_an_id_that_is_given_twice_by_accident_groups_nothing(repeats: int, said: str) -> None:
+    documents = []
+    for number in range(2000):
+        group = str(max(number, repeats))
+        documents.append(Document(str(number), group, "a note", "train"))
+    assert signs_of_persons(["id", "text"], documents) == said
+
+
+def test_options_are_counted_where_they_are_right(tmp_path: Path) -> None:
+    items: Rows = []
+    for number, right in enumerate("abbb" * 30):
+        options = {name: f"the {name} of {number}" for name in "abc"}
+        items.append({"question": f"Which of {number}?", "answers": options, "right": [right]})
+    draft = scaffold(write(tmp_path / "all.jsonl", items), "made")
+    assert "labels: 3: a 30, b 90, c 0" in draft.detected
+    assert "labels: [a, b, c]" in draft.text

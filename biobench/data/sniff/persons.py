@@ -19,6 +19,12 @@ _DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.](19|20)?\d\d\b|\b(19|20)\d\d-\d\d-\
 _NAMED = re.compile(r"\b(Mr|Mrs|Ms|Dr|Mme|Mlle|M|Pr)\.? [A-ZÀ-Ý][\w'-]+")
 
 
+ACCIDENTS = 0.001
+"""Up to this share of texts that have the group of another, an id was given twice by accident: once
+in the 3,105 questions of FrenchMedMCQA.
+"""
+
+
 def signs_of_persons(columns: Sequence[str], documents: Sequence[Document]) -> str:
     """Why the data may be about persons, in words; empty where nothing says so.
 
@@ -28,7 +34,8 @@ def signs_of_persons(columns: Sequence[str], documents: Sequence[Document]) -> s
     if personal is not None:
         return f"column '{personal}'"
     texts = list(map(attrgetter("text"), documents))
-    if len(groups_of(documents)) < len(texts):
+    repeats = len(texts) - len(groups_of(documents))
+    if repeats > ACCIDENTS * len(texts):
         return "several texts of one group"
     if any(map(_DATE.search, texts)) and any(map(_NAMED.search, texts)):
         return "dates and names of persons in the texts"

@@ -28,13 +28,14 @@ class Attempt:
 
     @property
     def labels(self) -> Counter[str]:
-        """Label to how often it stands in the data."""
-        if self.proposal.type != "multiple_choice":
-            return Counter(label_occurrences(self.documents))
-        letters: Counter[str] = Counter()
-        for document in self.documents:
-            letters.update(ascii_lowercase[: len(document.pieces)])
-        return letters
+        """Label to how often it stands in the data; of options all, also those that are never
+        right.
+        """
+        labels = Counter(label_occurrences(self.documents))
+        if self.proposal.type == "multiple_choice":
+            most = max((len(document.pieces) for document in self.documents), default=0)
+            labels.update(dict.fromkeys(ascii_lowercase[:most], 0))
+        return labels
 
 
 def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:
