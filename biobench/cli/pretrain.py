@@ -104,9 +104,8 @@ def run(
     result = train(read, data_dir, stderr, **options, out=out, resume=resume, progress=progress)
     model = exported(result, "--resume continues it")
     if _first():
-        typer.echo(
-            f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr"
-        )
+        command = f"biobench run {model} --suite en"
+        typer.echo(f"{model}: an encoder that AutoModel loads; next: {command} (or fr)")
 
 
 @pretrain.command()
@@ -144,7 +143,7 @@ def new(
         lines.append(f"  biobench pretrain {path} --arm twin --out runs/{name}_twin")
         lines.append(f"  biobench ledger {' '.join(runs)}")
     models = " ".join(f"{run}/model" for run in runs)
-    typer.echo("\n".join([*lines, f"  biobench run {models} --suite fr"]))
+    typer.echo("\n".join([*lines, f"  biobench run {models} --suite en    (or fr)"]))
 
 
 def _first() -> bool:

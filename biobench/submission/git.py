@@ -80,7 +80,13 @@ def clone(address: str, folder: Path, *options: str) -> str:
         source = str(Path(address).resolve())
     words = ["clone", "--quiet", "--depth", "1", "--no-tags", *options]
     run_git([*words, "--", source, str(folder)])
-    return run_git(["log", "--format=%H"], folder).strip()
+    commit = run_git(["rev-list", "--max-count=1", "--all"], folder).strip()
+    if not commit:
+        raise StoreError(
+            f"{plain(without_password(address))} has no commit yet",
+            hint="make its first one, of a README for example: requests are merged into its branch",
+        )
+    return commit
 
 
 class ListedFile(NamedTuple):

@@ -391,3 +391,10 @@ def test_one_folder_of_plain_files_is_taken_and_other_requests_are_refused(tmp_p
     )
     assert words in done.stdout
     assert len(done.stdout.splitlines()) == bool(words)
+
+
+def test_a_repository_without_a_commit_is_refused_with_the_remedy(tmp_path):
+    git(tmp_path, "init", "-q", "--bare", "empty.git")
+    with pytest.raises(StoreError, match=r"empty\.git has no commit yet") as refused:
+        repository.pull(str(tmp_path / "empty.git"), tmp_path / "mine")
+    assert "make its first one" in refused.value.hint
