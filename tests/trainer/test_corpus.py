@@ -226,6 +226,19 @@ def test_every_id_fits_its_shard(largest: int, dtype: str, tmp_path: Path) -> No
     assert corpus.train.read(np.arange(2)).tolist() == [[3, largest] * 32] * 2
 
 
+def test_less_than_a_window_held_out_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    documents = ['{"text": "' + "low high " * 8 + '"}\n'] * 10
+    (tmp_path / "a.jsonl").write_text("".join(documents))
+    for held_out, said in ((0.1, True), (0.0, False)):
+        caplog.clear()
+        made = spec(CorpusSource(id="a", path="a.jsonl"), root=str(tmp_path), held_out=held_out)
+        corpus = build(made, numbered(300), tmp_path / "cache")
+        assert len(corpus.held_out) == 0
+        assert ("(documents: 1) is less than one window" in caplog.text) is said
+
+
 def test_held_out_documents_are_the_stated_part(tmp_path: Path) -> None:
     for part, count in ((0.0, 0), (0.001, 1), (0.1, 6), (0.26, 16), (0.49, 29)):
         manifest = build(spec(source(count=60), held_out=part), TOKENIZER, tmp_path).manifest

@@ -7,6 +7,7 @@ records all of it.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +78,14 @@ def build(
         if verify:
             report("checking shards", float("nan"))
             corpus.verify()
+    if spec.held_out and not len(corpus.held_out):
+        documents = corpus.manifest["held_out"]["documents"]
+        logging.getLogger("trainer").warning(
+            "corpus: what is held out (documents: %d) is less than one window of %d tokens, so "
+            "there is no validation loss; raise corpus.held_out",
+            documents,
+            spec.sequence_length,
+        )
     return corpus
 
 
