@@ -303,6 +303,7 @@ def test_many_tasks_without_data_are_counted_and_a_command_lists_them():
 def test_a_plan_says_what_a_toy_takes_and_what_this_machine_is(biobench, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     said = biobench("pretrain plan toy_detour").ok().out.splitlines()
-    assert "  time on 1 x H200: under a second, at 35% of peak" in said
+    assert "  time on 1 x H200: under a second, at 35% of peak (--gpu, --gpus: on others)" in said
+    assert any(line.startswith("  counted with a vocabulary of 1,600: ") for line in said)
     assert said[-1].startswith("  this machine: no GPU, ")
     assert said[-1].endswith("`biobench pretrain bench toy_detour` measures its speed")

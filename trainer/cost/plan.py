@@ -110,23 +110,33 @@ class TrainingPlan:
     phases: tuple[PhasePlan, ...]
     reused: tuple[str, ...]
     """Names of the phases that are taken over from another run; nothing above counts them."""
+    most_words: int | None = None
+    """Size of the vocabulary that is asked of a tokenizer which is trained first; it may get
+    fewer.
+    """
 
     def lines(self) -> list[str]:
         """The plan as text."""
-        return [
-            f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, "
-            f"{human(self.step_tokens)} tokens a step",
-            *(f"  {name}: taken over, not trained again" for name in self.reused),
-            *(
-                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
-                f"{p.flops:.3g} FLOP, {about(p.seconds)}"
-                for p in self.phases
-            ),
-            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about "
-            f"{self.memory_bytes / 2**30:.1f} GiB",
+        model = f"{self.architecture}, {human(self.parameters)} parameters"
+        lines = [f"{self.recipe}: {model}, {human(self.step_tokens)} tokens a step"]
+        for name in self.reused:
+            lines.append(f"  {name}: taken over, not trained again")
+        for phase in self.phases:
+            size = f"{human(phase.tokens)} tokens, {phase.steps} steps, {phase.flops:.3g} FLOP"
+            lines.append(f"  {phase.name} ({phase.objective}): {size}, {about(phase.seconds)}")
+        if self.most_words is not None:
+            lines.append(
+                f"  counted with a vocabulary of {self.most_words:,}: a small text gives fewer "
+                f"tokens, and the ledger then less FLOP"
+            )
+        windows = "1 window" if self.micro_windows == 1 else f"{self.micro_windows} windows"
+        memory = f"about {self.memory_bytes / 2**30:.1f} GiB"
+        lines.append(f"  memory a GPU, micro-batch of {windows}: {memory}")
+        lines.append(
             f"  time on {self.gpus} x {self.gpu}: {about(self.seconds)}, at "
-            f"{UTILISATION:.0%} of peak",
-        ]
+            f"{UTILISATION:.0%} of peak (--gpu, --gpus: on others)"
+        )
+        return lines
 
 
 def skeleton(recipe: Recipe) -> PreTrainedModel:
@@ -166,6 +176,9 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     phases = [_phase_plan(recipe, phase, model, speed) for phase in trained]
     micro_tokens, micro_windows = max(_micro_batch(recipe, phase, gpus) for phase in trained)
     predicted = max(phase.predicted for phase in trained)
+    most_words = None
+    if isinstance(recipe.base.tokenizer, TokenizerTraining):
+        most_words = recipe.base.tokenizer.vocabulary
     state = _state_bytes(recipe, model.num_parameters(), gpus)
     activations = micro_tokens * activation_bytes(recipe, model)
     return TrainingPlan(
@@ -184,6 +197,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         seconds=sum(phase.seconds for phase in phases),
         phases=tuple(phases),
         reused=tuple(names[:reused]),
+        most_words=most_words,
     )
 
 
