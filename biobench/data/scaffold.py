@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.catalog import LoadedTask, load_task, spec_paths
 from biobench.data.checks.findings import Finding, audit
 from biobench.data.drafted_splits import drafted_splits, gate_remark
 from biobench.data.fetch import fetch_named
@@ -132,6 +132,8 @@ def _check_id(task_id: str) -> None:
     if not re.fullmatch(r"[a-z0-9_]+", task_id):
         hint = "use lower-case letters, digits and underscores, such as my_task"
         raise UsageError(f"'{task_id}' is not a task id", hint=hint)
+    if task_id in spec_paths():
+        raise UsageError(f"'{task_id}' is a shipped task", hint="give yours another --id")
 
 
 def _read_as_drafted(corpus: _Corpus) -> tuple[str, LoadedTask, CountedSource]:

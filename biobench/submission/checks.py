@@ -123,8 +123,8 @@ class Verification:
         """The state in a line."""
         line = f"{_WORDS[self.state]}: {len(self.runs)} runs"
         counts = Counter(run.state for run in self.runs)
-        numbers = [f"{counts[state]} {_WORDS[state]}" for state in STATES if counts[state]]
-        if numbers:
+        numbers = [f"{_WORDS[state]}: {counts[state]}" for state in STATES if counts[state]]
+        if counts.keys() - {self.state}:
             line += f" ({', '.join(numbers)})"
         if self.accepted:
             line += f"; the board marks it {self.mark}"

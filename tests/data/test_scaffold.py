@@ -91,6 +91,8 @@ def test_a_wrong_id_column_or_language_of_a_draft_is_refused_or_taken(tmp_path: 
     for task_id in ("My Task", "", "x/y", "a\n"):
         with pytest.raises(UsageError, match="is not a task id"):
             scaffold(path, task_id)
+    with pytest.raises(UsageError, match="'gad' is a shipped task"):
+        scaffold(path, "gad")
     with pytest.raises(DataFormatError, match="has no column 'titel'") as caught:
         scaffold(path, "made", wanted=Wanted(text="titel"))
     assert "'title'" in caught.value.hint

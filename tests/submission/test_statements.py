@@ -14,6 +14,7 @@ import pytest
 from biobench.score import oracle, scored
 from biobench.store import Store
 from biobench.store.statements import make_statement, mark_of, save_statement, statement_path
+from biobench.submission.checks import Check, RunState, Verification
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from biobench.workflows.draws import agreement_interval, prediction_interval
@@ -179,3 +180,21 @@ def test_three_seeds_that_solve_a_task_leave_room_for_one_document():
     alike_low, _ = agreement_interval(np.ones((3, 3)), 85)
     for bound in (low, alike_low):
         assert 1 - 4 / 85 < bound < 1 - 1 / 85
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ((), "refused: 0 runs"),
+        (("person", "person"), "waits for a maintainer: 2 runs"),
+        (
+            ("verified", "person", "person"),
+            "waits for a maintainer: 3 runs (verified: 1, waits for a maintainer: 2)",
+        ),
+    ],
+)
+def test_the_states_of_runs_are_counted_where_they_differ(states, said):
+    grade = "person" if states else "error"
+    checks = (Check("W01", grade, "runs", "leads"),)
+    runs = tuple(RunState("task", "", seed, state) for seed, state in enumerate(states))
+    assert Verification("folder", "org/model", checks, runs).summary() == said
