@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from biobench.data.bundle import bundle
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
+from biobench.data.checks.findings import Finding
 from biobench.data.checks.similar import near, normalised, same
 from biobench.data.load import load_data
 from biobench.data.overlap import N, overlap
@@ -212,3 +213,10 @@ def test_real_corpora_hold_only_known_findings(task, data_dir):
     sheet = {"gad": (8, 39), "hoc": (6, 4)}.get(task)
     if sheet is not None:
         assert (known["duplicates.test-train"], known.get("duplicates.validation-train")) == sheet
+
+
+def test_a_long_example_of_a_finding_loses_its_middle():
+    examples = ["note-7", f"train/{'0123456789abcdef' * 4}"]
+    finding = Finding("twice.train", 2, 0, "texts repeat another", examples, of_the_corpus=True)
+    shown = "train/0123456789abcd…89abcdef"
+    assert finding.line == f"twice.train: 2 texts repeat another (note-7, {shown})"

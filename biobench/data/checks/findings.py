@@ -44,9 +44,23 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """Name, number, what it is and the first examples."""
-        examples = f" ({', '.join(self.examples)})" if self.examples else ""
-        return f"{self.name}: {self.number} {self.what}{examples}"
+        """Name, number, what it is and the first examples; long ids without their middle, which
+        stands in the JSON.
+        """
+        line = f"{self.name}: {self.number} {self.what}"
+        if not self.examples:
+            return line
+        return f"{line} ({', '.join(map(_short, self.examples))})"
+
+
+_LONGEST = 40
+"""Signs of an example that are shown: hashes are longer."""
+
+
+def _short(example: str) -> str:
+    if len(example) <= _LONGEST:
+        return example
+    return f"{example[:20]}…{example[-8:]}"
 
 
 def withhold(findings: Iterable[Finding]) -> None:
