@@ -41,7 +41,10 @@ def drafted_splits(layout: Parts, documents: Sequence[Document], type: str) -> s
         drawn = _ratios(documents, type, by)
         shares = ", ".join(map(str, drawn.ratios))
         how = f"seed: {drawn.seed}, method: {drawn.method}"
-        return f"{{ratios: [{shares}], {how}{by_group}}}"
+        value = f"{{ratios: [{shares}], {how}{by_group}}}"
+        if max(drawn.ratios[1:]) > _TEST_SHARES[0]:
+            value += "  # the test part is as large as the gate needs"
+        return value
     folds = f"fold_files: {layout.folds}, " if layout.folds else ""
     train = [document for document in documents if document.split == "train"]
     units = len(groups_of(train)) if by == "group" else len(train)

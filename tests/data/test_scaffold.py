@@ -119,7 +119,9 @@ def test_the_test_part_is_large_enough_for_the_gate(size: int, ratios: str, tmp_
     for item in items:
         item["text"] += {"a": " of pain", "b": " of rash"}[item["label"]]
     task = drafted(write(tmp_path / "notes" / "all.jsonl", items))
-    assert f"splits: {{ratios: [{ratios}], seed: 42" in task.path.read_text(encoding="utf-8")
+    text = task.path.read_text(encoding="utf-8")
+    assert f"splits: {{ratios: [{ratios}], seed: 42" in text
+    assert ("# the test part is as large as the gate needs" in text) is (size < 600)
     assert gate(task, load_data(task, tmp_path)).passed
 
 
