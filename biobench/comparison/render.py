@@ -24,7 +24,7 @@ from biobench.comparison.verdict import (
     sentences,
 )
 from biobench.reporting.escape import plain
-from biobench.reporting.printers import grid
+from biobench.reporting.printers import grid, plain_note
 from biobench.stats import Answer, Interval
 
 #: Per-task tables are printed for so many pairs; JSON has them all.
@@ -196,8 +196,8 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     units = [f"Scores in percent ({metric}), differences in points."]
     units += [f"{name:10} {text}" for name, text in explained.items()]
     paragraphs.append(_wrapped(units, width, indent=" " * 11))
-    notes = [f"* {_escaped(note)}" for note in comparison.notes]
-    notes += [f"! {_escaped(str(f))}; {_escaped(f.hint)}" for f in comparison.findings]
+    notes = [f"* {plain_note(note)}" for note in comparison.notes]
+    notes += [f"! {plain_note(str(f))}; {plain_note(f.hint)}" for f in comparison.findings]
     if notes:
         paragraphs.append(_wrapped(notes, width))
     return "\n\n".join(paragraphs) + "\n"
@@ -211,10 +211,6 @@ def _wrapped(lines: Sequence[str], width: int | None, indent: str = "") -> str:
         width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return "\n".join(map(wrapper.fill, lines))
-
-
-def _escaped(text: str) -> str:
-    return " ".join(plain(word) for word in text.split())
 
 
 def to_json(comparison: Compared) -> dict[str, Any]:

@@ -170,10 +170,11 @@ def test_limited_runs_are_never_mixed_with_full_ones(tmp_path):
 
 
 def test_damaged_records_are_named_and_the_rest_goes_on(tmp_path):
-    save_pair(tmp_path, TASKS, 0.8, 0.7)
-    broken = next(tmp_path.glob("runs/gad/*.json"))
+    results = tmp_path / ("a-long-name-" * 12)  # of which the file's name is not cut off
+    save_pair(results, TASKS, 0.8, 0.7)
+    broken = next(results.glob("runs/gad/*.json"))
     broken.write_text("{")
-    held = compare("a", "b", results_dir=tmp_path)
+    held = compare("a", "b", results_dir=results)
     assert len(held.tasks) == 3
     assert broken.name in held.findings[0].file
     assert broken.name in held.text()
