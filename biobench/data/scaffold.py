@@ -18,7 +18,7 @@ from biobench.data.load import CountedSource, read_counted
 from biobench.data.locate import HOMEPAGE
 from biobench.data.sniff import Attempt, Wanted, sniff
 from biobench.data.sniff.base import first_names
-from biobench.data.sniff.languages import language_of
+from biobench.data.sniff.languages import check_language, language_of
 from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
 from biobench.data.sniff.persons import signs_of_persons
 from biobench.errors import BioBenchError, DataFormatError, UsageError
@@ -86,11 +86,13 @@ def scaffold(
     from the end of train; a single file is split so that the gate can judge the test part. wanted:
     columns, not to be guessed. clinical: the texts are patients'. language: None takes English or
     French, by the texts. hub: where the files were fetched from.
-    Raises UsageError when there is no such file or `task_id` is none, DataFormatError with file and
-    line when nothing reads cleanly.
+    Raises UsageError when there is no such file, or `task_id` or `language` is none,
+    DataFormatError with file and line when nothing reads cleanly.
     """
     path = Path(path)
     _check_id(task_id)
+    if language is not None:
+        check_language(language)
     if not path.exists():
         hint = "give a data file, a folder with train, dev and test, or hub:ORG/NAME"
         raise UsageError(f"there is no file '{path}'", hint=hint)

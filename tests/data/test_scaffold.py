@@ -97,6 +97,8 @@ def test_a_wrong_id_column_or_language_of_a_draft_is_refused_or_taken(tmp_path: 
         scaffold(path, "made", wanted=Wanted(text="titel"))
     assert "'title'" in caught.value.hint
     assert "language: fr" in scaffold(path, "made", language="fr").text
+    with pytest.raises(UsageError, match="--language 'xx' is no code of a language"):
+        scaffold(path, "made", language="xx")
 
 
 def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:

@@ -319,6 +319,7 @@ COLUMNS = {name: {str(i): "x" for i in range(5)} for name in ("text", "label")}
 NUMBERS = [{"tokens": ["flu", "here"], "ner_tags": [1, 0]}] * 3
 OBJECTS = [{"text": "Aspirin for gout.", "options": [{"id": "A"}], "accept": ["A"]}] * 9
 OBJECT_LINES = content_of(".jsonl", OBJECTS)
+ONE_LABEL = content_of(".csv", rows(20, id="{i}", note="a text {i}", ward="cardio"))
 SCORES = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
 FASTTEXT = "__label__a pain, and cough\n__label__b fever, none\n" * 5
 BARS = "urgent|pain, and cough\nroutine|fever, none\n" * 5
@@ -351,6 +352,11 @@ REFUSED = [
     ("all.json", json.dumps(NUMBERS), "1: the tags are numbers without names"),
     ("all.jsonl", OBJECT_LINES, "1: has no text field with a label field"),
     ("all.jsonl", content_of(".jsonl", SCORES), "1: has no text field with a label field"),
+    (
+        "all.csv",
+        ONE_LABEL,
+        "1: has no text field with a label field: every 'ward' is 'cardio'",
+    ),
 ]
 """File, content, and the line with what is wrong there."""
 

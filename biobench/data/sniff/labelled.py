@@ -83,10 +83,7 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     texts = _texts(table, wanted)
     labels = _label_columns(table, wanted, texts)
     if texts.text is None or not labels:
-        columns = ", ".join(table.filled)
-        hint = f"name them with --text and --label; its columns: {columns}; a label is a class, "
-        hint += "no number"
-        raise table.start.bad("has no text field with a label field", hint)
+        raise _no_labelled_text(table, wanted, texts)
     label = _likeliest(table, labels)
     _check_documents(table, texts.text, label)
     label_role = _LABEL_ROLES.get(table.reader["format"], "label")
@@ -107,6 +104,23 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
         seen=[*table.seen, *table.named_differently(label.column)],
     )
     return [proposal, *_dropping(table, proposal, texts.text, label)]
+
+
+def _no_labelled_text(table: Table, wanted: Wanted, texts: _Texts) -> DataFormatError:
+    """Why the rows are no texts with labels: a column that would be the label has one value, or
+    none is like one.
+    """
+    message = "has no text field with a label field"
+    columns = ", ".join(table.filled)
+    naming = f"name them with --text and --label; its columns: {columns}"
+    for column in _label_candidates(table, wanted, texts):
+        has_fault = _fault(table, column) is not None
+        if texts.text is None or has_fault or len(_label(table, wanted, column).values) > 1:
+            continue
+        value = str(table.filled[column][0])
+        hint = f"a task needs two labels or more: add rows with another, or {naming}"
+        return table.start.bad(f"{message}: every '{column}' is {{}}", hint, value)
+    return table.start.bad(message, f"{naming}; a label is a class, no number")
 
 
 def _check_columns(table: Table, wanted: Wanted) -> None:
