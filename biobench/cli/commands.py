@@ -41,7 +41,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "submit": "Pack a model's runs as a submission.",
         "verify-submission": "Check a submission and score it again.",
         "results": "Pull and push shared results.",
-        "export": "Hub metadata, Every Eval Ever JSON, tables, BibTeX.",
+        "export": "Hub metadata, Every Eval Ever JSON, BibTeX.",
         "score": "Score predictions that were made elsewhere.",
         "reproduce": "Repeat a stored run and say whether it agrees.",
     },

@@ -77,7 +77,7 @@ def demo(
         seeds=seeds,
         offline=True,
     )
-    status = run_request(request, as_json=False, summary=False)
+    status = run_request(request, as_json=False, summary=False, brief=True)
     if status:
         raise typer.Exit(status)
     option = f" --results-dir {results_dir}"

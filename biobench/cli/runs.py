@@ -59,12 +59,17 @@ def needle(request: RunRequest, as_json: Json = False) -> None:
 
 
 def run_request(
-    request: RunRequest, *, as_json: bool, summary: bool = True, against: str | None = None
+    request: RunRequest,
+    *,
+    as_json: bool,
+    summary: bool = True,
+    brief: bool = False,
+    against: str | None = None,
 ) -> int:
     """Plan, make and print the runs; the exit status.
 
-    summary: with the table of runs and what follows it. against: a model of the results folder to
-    compare with.
+    summary: with the table of runs and what follows it. brief: a line a run while they go on.
+    against: a model of the results folder to compare with.
     """
     from biobench.models.loading import quiet_libraries
 
@@ -74,13 +79,14 @@ def run_request(
         from biobench.reporting.results import load
 
         find_entrants([against], load(request.results_dir))
-    from biobench.cli.console.progress import RunTerminal
+    from biobench.cli.console.progress import BriefRunTerminal, RunTerminal
     from biobench.runs.api import run_plan
     from biobench.runs.gates import announce
     from biobench.runs.plan import make_plan
 
+    terminal = BriefRunTerminal if brief else RunTerminal
     try:
-        with STOP.watching(), RunTerminal() as reporter:
+        with STOP.watching(), terminal() as reporter:
             plan = make_plan(request, reporter)
             announce(plan, reporter)
             results = run_plan(plan, reporter)

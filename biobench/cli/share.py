@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from biobench.cli.console.arguments import DataDir, Json, Output, ResultsDir, StoredResults
 from biobench.cli.console.output import answer, write_output
+from biobench.core.text import plural
 
 if TYPE_CHECKING:
     from biobench.submission.checks import Verification
@@ -20,6 +23,9 @@ Repository = Annotated[
     ),
 ]
 
+
+NOT_SCORED_AGAIN = "D03"
+"""Code of the finding that a task's data is not at hand."""
 
 results = typer.Typer(
     help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True
@@ -46,7 +52,7 @@ def submit(
     submission = examine(folder)
     number = len(submission.runs)
     packed = f"{folder}: {number} {'run' if number == 1 else 'runs'} packed"
-    answer(as_json, submission.as_json(), [packed, *_checks(submission)])
+    answer(as_json, submission.as_json(), [packed, *packed_findings(submission)])
     if submission.state == "refused":
         raise typer.Exit(1)
 
@@ -90,6 +96,20 @@ def verify_submission(
     answer(as_json, verification.as_json(), [*_checks(verification), verification.summary()])
     if not verification.accepted:
         raise typer.Exit(1)
+
+
+def packed_findings(submission: Verification) -> list[str]:
+    """The findings of what was just packed. Nothing is scored again here: a line says so, in place
+    of one a task.
+    """
+    unscored = [check for check in submission.checks if check.code == NOT_SCORED_AGAIN]
+    others = [check for check in submission.checks if check.code != NOT_SCORED_AGAIN]
+    lines = _checks(replace(submission, checks=tuple(others)))
+    if unscored:
+        tasks = f"{len(unscored)} {plural(len(unscored), 'task')}"
+        command = f"biobench verify-submission {shlex.quote(submission.folder)} --data-dir DIR"
+        lines.append(f"{NOT_SCORED_AGAIN}: {tasks} not scored again here; `{command}` does it")
+    return lines
 
 
 def _checks(verification: Verification) -> list[str]:

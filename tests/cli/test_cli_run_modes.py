@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM, pipeline
 from transformers.utils import logging
 
-from biobench.cli.console.progress import RunTerminal
+from biobench.cli.console.progress import BriefRunTerminal, RunTerminal
 from biobench.core.progress import ProgressNote
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -156,6 +156,22 @@ def test_lines_without_a_terminal(monkeypatch, capsys):
         "[2/2] demo_ner · seed 2 · tiny: step 4/20, loss 2.000",
         "demo_topic fails its gate",
         "tiny · demo_topic · seed 1: done, macro_f1 50.00 in 3.0 s",
+    ]
+
+
+def test_a_brief_terminal_has_one_line_a_run(capsys):
+    ended_before = replace(DONE, key="k0", seed=7, status="skipped", scores={})
+    with BriefRunTerminal() as terminal:
+        terminal.finish(ended_before)
+        terminal.start(ONE, 1, 2)
+        terminal.step(ONE, 0, 0, ProgressNote("loading model"))
+        terminal.start(TWO, 2, 2)
+        terminal.finish(DONE)
+        terminal.finish(replace(DONE, key="k2", task="demo_ner", seed=2))
+    assert capsys.readouterr().err.splitlines() == [
+        "tiny · demo_topic · seed 7: skipped",
+        "[1/2] tiny · demo_topic · seed 1: done, macro_f1 50.00 in 3.0 s; under a second left",
+        "[2/2] tiny · demo_ner · seed 2: done, macro_f1 50.00 in 3.0 s",
     ]
 
 

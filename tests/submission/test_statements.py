@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from biobench.cli.share import packed_findings
 from biobench.score import oracle, scored
 from biobench.store import Store
 from biobench.store.statements import make_statement, mark_of, save_statement, statement_path
@@ -198,3 +199,17 @@ def test_the_states_of_runs_are_counted_where_they_differ(states, said):
     checks = (Check("W01", grade, "runs", "leads"),)
     runs = tuple(RunState("task", "", seed, state) for seed, state in enumerate(states))
     assert Verification("folder", "org/model", checks, runs).summary() == said
+
+
+def test_a_pack_says_once_that_nothing_was_scored_again():
+    unscored = [
+        Check("D03", "warning", f"runs/{task}", f"not scored again: no {task}")
+        for task in ("gad", "hoc")
+    ]
+    seeds = Check("C02", "warning", "runs/gad", "seeds 46 of the protocol are missing")
+    lines = packed_findings(Verification("my pack", "org/model", (*unscored, seeds)))
+    command = "biobench verify-submission 'my pack' --data-dir DIR"
+    assert lines == [
+        "C02 warning: runs/gad: seeds 46 of the protocol are missing",
+        f"D03: 2 tasks not scored again here; `{command}` does it",
+    ]

@@ -172,6 +172,15 @@ def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(
     assert (detour.corpus.sequence_length, detour.batch.sequences) == (128, 4)
 
 
+@pytest.mark.parametrize(("copies", "held_out"), [(1, 0.2), (3, 0.07), (40, 0.01)])
+def test_what_is_held_out_fills_two_windows_and_is_a_hundredth_of_a_large_corpus(
+    copies: int, held_out: float, corpus: Path, tmp_path: Path
+) -> None:
+    corpus.write_text(corpus.read_text(encoding="utf-8") * copies, encoding="utf-8")
+    recipe = api.load_recipe(write_recipe(corpus, "org/base", tmp_path, "mine", field="body"))
+    assert recipe.corpus.held_out == held_out
+
+
 def test_a_base_on_this_machine_bounds_the_window_and_is_planned(tmp_path: Path) -> None:
     base = write(tmp_path / "base", seed=1)
     corpus = tmp_path / "long.jsonl"

@@ -280,7 +280,8 @@ def _join(
     def pieces(file: int) -> Iterator[bytes]:
         for done, number in enumerate(numbers):
             if done % 10_000 == 0:
-                say(f"writing {name} shards", done / len(numbers))
+                fraction = done / len(numbers) if done else float("nan")
+                say(f"writing {name} shards", fraction)
             size = int(documents.lengths[number])
             start = int(starts[number])
             yield os.pread(file, size * width, start * width)

@@ -20,6 +20,8 @@ CHARACTERS = 4
 """Of a token."""
 _STEPS = 500
 """Optimiser steps of the first phase that the batch leaves, where the corpus is large enough."""
+_HELD_OUT, _MOST_HELD_OUT = 0.01, 0.2
+"""Part of the documents kept for the validation loss: of a small corpus more, to fill windows."""
 _TEMPLATE = """\
 name: {name}
 description: The causal detour on your own corpus.
@@ -32,7 +34,7 @@ corpus:
   # Nine of ten documents have at most about {long:,} tokens.
   sequence_length: {length}
   # Part of the documents kept for the validation loss.
-  held_out: 0.01
+  held_out: {held_out}
 # Windows a step: {steps:,} steps of the first phase. micro: how many at once.
 batch: {{sequences: {batch}}}
 optimizer:
@@ -110,6 +112,8 @@ def write_recipe(
         1 << (max(long, 128) - 1).bit_length(),
         getattr(config, "max_position_embeddings", None) or 512,
     )
+    of_two_windows = math.ceil(200 * length / once) / 100
+    held_out = min(_MOST_HELD_OUT, max(_HELD_OUT, of_two_windows))
     batch = max(4, min(384, budget // (_STEPS * length)))
     recipe = _TEMPLATE.format(
         name=name,
@@ -119,6 +123,7 @@ def write_recipe(
         root=json.dumps(str(corpus.resolve().parent)),
         long=long,
         length=length,
+        held_out=held_out,
         steps=math.ceil(budget / (batch * length)),
         batch=batch,
         once=human(once),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
-from biobench.core.progress import QUIET, Display, ProgressNote
+from biobench.core.progress import QUIET, Display, ProgressNote, about
 from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.table import percent
 
@@ -86,10 +86,14 @@ class RunTerminal(Display, Reporter):
         label = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"
         bar = None
         if self.bar is None:
-            self.say(f"{label}: started")
+            self.announce(f"{label}: started")
         else:
             bar = self.bar.add_task(label, total=None, what="")
         self.runs[run.key] = _Shown(label, bar, time.monotonic())
+
+    def announce(self, line: str) -> None:
+        """What a run begins to do."""
+        self.say(line)
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
@@ -100,7 +104,7 @@ class RunTerminal(Display, Reporter):
         if self.bar is not None and entry.bar is not None:
             self.bar.update(entry.bar, completed=done, total=total or None, what=what)
         if isinstance(what, ProgressNote):
-            self.say(line)
+            self.announce(line)
         elif self.bar is None and time.monotonic() - entry.last >= QUIET:
             entry.last = time.monotonic()
             self.say(line)
@@ -117,9 +121,47 @@ class RunTerminal(Display, Reporter):
             line += f" in {result.seconds:.1f} s"
         if result.status in ("failed", "unavailable"):
             line += f" ({result.reason})"
+        self.say_finished(line)
+
+    def say_finished(self, line: str) -> None:
+        """A run ended, in words."""
         self.say(line)
 
     def _drop(self, key: str) -> None:
         entry = self.runs.pop(key, None)
         if self.bar is not None and entry is not None and entry.bar is not None:
             self.bar.remove_task(entry.bar)
+
+
+class BriefRunTerminal(RunTerminal):
+    """A `Reporter` that gives each run one line, when it ends: how many have ended, and about how
+    long the others take.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = time.monotonic()
+        self.ended = 0
+        self.total = 0
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """A run begins; the time counts from the first."""
+        if not self.total:
+            self.began = time.monotonic()
+        self.total = total
+        super().start(run, position, total)
+
+    def announce(self, line: str) -> None:
+        """Nothing: the line of its end says enough."""
+
+    def say_finished(self, line: str) -> None:
+        """With the number of runs that have ended; alone before any has begun."""
+        if not self.total:
+            self.say(line)
+            return
+        self.ended += 1
+        remaining = max(self.total - self.ended, 0)
+        if remaining:
+            seconds = (time.monotonic() - self.began) / self.ended * remaining
+            line += f"; {about(seconds)} left"
+        self.say(f"[{self.ended}/{self.total}] {line}")
