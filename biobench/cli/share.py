@@ -12,6 +12,7 @@ import typer
 
 from biobench.cli.console.arguments import DataDir, Json, Output, ResultsDir, StoredResults
 from biobench.cli.console.output import answer, write_output
+from biobench.core.text import plural
 
 if TYPE_CHECKING:
     from biobench.submission.checks import Verification
@@ -101,8 +102,6 @@ def packed_findings(submission: Verification) -> list[str]:
     """The findings of what was just packed. Nothing is scored again here: a line says so, in place
     of one a task.
     """
-    from biobench.core.text import plural
-
     unscored = [check for check in submission.checks if check.code == NOT_SCORED_AGAIN]
     others = [check for check in submission.checks if check.code != NOT_SCORED_AGAIN]
     lines = _checks(replace(submission, checks=tuple(others)))

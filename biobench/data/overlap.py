@@ -9,7 +9,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
-from biobench.core.text import folded, runs, words
+from biobench.core.word_runs import folded, runs, words
 from biobench.data.checks.similar import normalised, readings
 from biobench.errors import UsageError
 from biobench.schema.contamination import SplitOverlap

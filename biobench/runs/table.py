@@ -14,6 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.progress import about, in_words
+from biobench.core.text import plural
 from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -85,13 +86,7 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    columns: dict[str, list[str]] = {}
-    for name in rows[0]:
-        cells = list(map(itemgetter(name), rows))
-        is_empty = name in _GIVING_WAY and set(cells) == {_DASH}
-        is_said = name == "macro" and all(row["score"].startswith("macro_f1") for row in rows)
-        if not (is_empty or is_said):
-            columns[name] = cells
+    columns = _columns_to_show(rows)
     widths = {name: _least(name, cells) for name, cells in columns.items()}
     left_out = _take_out(_MINOR, widths, console.width)
     for name, width in _FOLDED.items():
@@ -111,6 +106,18 @@ def _print_table(rows: Sequence[dict[str, str]], console: Console) -> None:
     if left_out:
         note = f"{', '.join(left_out)}: in a wider terminal, or with --json"
         console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _columns_to_show(rows: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+    """Heading to cells, without columns that hold no value, or again what `score` says."""
+    columns: dict[str, list[str]] = {}
+    for name in rows[0]:
+        cells = list(map(itemgetter(name), rows))
+        is_empty = name in _GIVING_WAY and set(cells) == {_DASH}
+        is_said = name == "macro" and all(row["score"].startswith("macro_f1") for row in rows)
+        if not (is_empty or is_said):
+            columns[name] = cells
+    return columns
 
 
 def _take_out(optional: Sequence[str], widths: dict[str, int], width: int) -> list[str]:
@@ -369,5 +376,4 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
         time = f"{about(sum(seconds))}, judged by stored runs on this device"
     if 0 < len(seconds) < len(planned):
         time += f", {len(planned) - len(seconds)} more of unknown length"
-    noun = "run" if len(planned) == 1 else "runs"
-    yield f"{len(planned)} {noun} to make: {time}"
+    yield f"{len(planned)} {plural(len(planned), 'run')} to make: {time}"

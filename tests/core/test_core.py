@@ -21,7 +21,8 @@ from biobench.core.files import (
     writing,
 )
 from biobench.core.packages import check_ours
-from biobench.core.text import first_line, runs, words
+from biobench.core.text import first_line
+from biobench.core.word_runs import runs, words
 from biobench.data.overlap import overlap
 from biobench.errors import StoreError, escaped, shown_json
 from biobench.schema.document import Document

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from biobench.core.text import Hashes, hash_of, words
-from biobench.core.text import runs as word_runs
+from biobench.core.word_runs import Hashes, hash_of, words
+from biobench.core.word_runs import runs as word_runs
 from biobench.errors import UsageError
 from trainer.recipe.corpus import Cleaning, NearDuplicates
 
