@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
 from pathlib import Path
@@ -14,7 +13,7 @@ import streamlit as st
 from biobench.reporting.escape import plain
 from biobench.reporting.results import SUBMITTED
 from biobench.store.statements import MANIFEST
-from biobench.submission.checks import Verification
+from biobench.submission.checks import DRAW_COMMAND, Verification
 from biobench.submission.guard import verify
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
 from leaderboard.launch import is_public
@@ -23,7 +22,6 @@ from leaderboard.page import literal, results_dir
 MOST_LINES = 1_000
 PACKED = "submissions"
 """Folder in which `biobench submit` packs, where the app was started."""
-_COMMAND = re.compile(r"`(biobench [^`]+)`")
 TELL = {
     "verified": st.success,
     "consistent": st.info,
@@ -70,11 +68,10 @@ def show() -> None:
     running = st.empty()
     running.info("The check is running: every score is computed again. Large packs take a minute.")
     try:
-        with st.spinner("Scoring again from the predictions"):
-            if uploaded is not None:
-                _verdict(checked(uploaded, results_dir()))
-            elif chosen is not None:
-                _verdict(verify(chosen, None, results_dir()))
+        if uploaded is not None:
+            _verdict(checked(uploaded, results_dir()))
+        elif chosen is not None:
+            _verdict(verify(chosen, None, results_dir()))
     finally:
         _turn().release()
         running.empty()
@@ -125,12 +122,10 @@ def _verdict(verification: Verification) -> None:
         )
     # unlike a grid, it wraps its texts
     st.table(pd.DataFrame(rows).set_index("code"))
-    commands: dict[str, None] = {}
-    for check in order:
-        commands |= dict.fromkeys(_COMMAND.findall(plain(check.what)))
-    if commands:
-        st.caption("Commands that the findings name:")
-        st.code("\n".join(commands), language=None)
+    # of our own words: what a finding quotes may come from the pack
+    if any(check.code == "W01" for check in order):
+        st.caption("What a maintainer runs:")
+        st.code(DRAW_COMMAND, language=None)
     st.caption(
         "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C "
         "completeness, W waiting. Grades: an error refuses, “person” waits for a maintainer, a "

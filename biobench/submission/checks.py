@@ -24,6 +24,8 @@ _WORDS: dict[State, str] = {
 }
 STATES: tuple[State, ...] = tuple(_WORDS)
 """From best to worst."""
+DRAW_COMMAND = "biobench reproduce --of SUBMISSION --draw"
+"""What a maintainer runs where a submission waits for a drawn seed (W01)."""
 
 
 class Check(NamedTuple):

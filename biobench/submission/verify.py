@@ -27,6 +27,7 @@ from biobench.store import Brief, Store
 from biobench.store.statements import Draw, statement_on
 from biobench.store.tables import under_aliases
 from biobench.submission.checks import (
+    DRAW_COMMAND,
     Check,
     Problem,
     RunState,
@@ -188,7 +189,7 @@ def _unproved_leads(
     """W01: what would lead without an agreeing draw of a maintainer."""
     briefs = None if earlier is None else [run.brief for run in earlier]
     proved = {(draw.task, draw.task_hash, draw.track) for draw in draws if draw.agrees}
-    remedy = "waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
+    remedy = f"waits for `{DRAW_COMMAND}` by a maintainer"
     checks = []
     for lead in leading(records, briefs):
         if (lead.task, lead.task_hash, lead.track) not in proved:
