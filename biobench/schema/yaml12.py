@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import singledispatch
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +89,10 @@ class LocatedYaml:
 
     def depth_of(self, path: Path_) -> int:
         """How many leading steps of `path` the document has."""
-        heads = (path[:depth] for depth in range(1, len(path) + 1))
-        return len(list(takewhile(self.lines.__contains__, heads)))
+        depth = 0
+        while depth < len(path) and path[: depth + 1] in self.lines:
+            depth += 1
+        return depth
 
 
 def resolve_scalar(text: str) -> str | Scalar:

@@ -209,7 +209,8 @@ def _label_candidates(table: Table, wanted: Wanted, texts: _Texts) -> list[str]:
         columns = [wanted.label]
     parts_of_text = table.sizes.get(str(texts.text), [])
     of_parts = [name for name, sizes in table.sizes.items() if sizes == parts_of_text]
-    return list(filterfalse({*texts, *of_parts}.__contains__, columns))
+    left_out = {*texts, *of_parts}
+    return [column for column in columns if column not in left_out]
 
 
 def _fault(table: Table, column: str) -> DataFormatError | None:
