@@ -51,7 +51,7 @@ FILE_WIDTH = 240
 MOST_NOTES = 3
 """Remarks on runs that stand below a table in full unless all are asked for."""
 _SECTIONS = {
-    "run": "runs stored here",
+    "run": "runs here",
     "frozen": "frozen encoders, a probe each",
     "baseline": "baselines",
     "oracle": "oracles",
