@@ -18,12 +18,13 @@ from biobench.cli.console.arguments import (
     several,
 )
 
+Format = Literal["table", "md", "csv", "latex", "json", "html"]
 SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")
 
 
 def report(
     *,
-    format_: Literal["table", "md", "csv", "latex", "json", "html"] = "table",
+    format_: Annotated[Format, typer.Option("--format", metavar="NAME")] = "table",
     average: Averaging = "paper",
     task: Tasks = [],  # noqa: B006
     suite: list[str] = [],  # noqa: B006
@@ -44,7 +45,7 @@ def report(
     """The results table: own runs with their intervals first, then the published scores of the same
     tasks.
 
-    format_: Form of the table.
+    format_: table, md, csv, latex, json or html.
     suite: fr, en, needle; or alone blurb, drbenchmark, a YAML file.
     source: Only these rows: published, run, frozen, external, submitted, baseline, oracle.
     model: Only this model; repeatable.

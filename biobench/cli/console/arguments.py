@@ -41,12 +41,18 @@ ResultsDir = Annotated[str, shown("results_dir")]
 StoredResults = Annotated[str, shown("results_dir", callback=_is_there)]
 Averaging = Annotated[
     Literal["paper", "macro", "micro", "weighted"],
-    typer.Option("--average", help="paper: each task's published one."),
+    typer.Option(
+        "--average",
+        metavar="NAME",
+        help="paper (each task's published one), macro, micro or weighted.",
+    ),
 ]
 SliceName = Annotated[
     Literal["seen", "unseen", "rare", "frequent", "clean"] | None,
     typer.Option(
-        "--slice", help="Of seen or unseen mentions, rare or frequent labels, clean documents."
+        "--slice",
+        metavar="NAME",
+        help="seen or unseen (mentions), rare or frequent (labels), clean (documents).",
     ),
 ]
 Tasks = Annotated[
