@@ -22,6 +22,11 @@ SUITES = ("fr", "en", "needle")
 """Folders of shipped specs that `--suite` runs; `all` is the three together."""
 
 
+EPOCHS, MAX_STEPS = "training.epochs", "training.max_steps"
+LENGTHS = ((EPOCHS, MAX_STEPS), (MAX_STEPS, EPOCHS))
+"""The two units of a length of training, of which a spec gives one."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class LoadedTask:
     """A validated spec with where it came from and its checked reader options."""
@@ -102,12 +107,22 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
             raise UsageError(f"unknown task '{text}'", hint=hint)
         path = paths[text]
     written = parse_file(path)
-    located = apply_overrides(written, overrides)
+    located = apply_overrides(written, [*_unset(overrides), *overrides])
     try:
         spec = validate(located, TaskSpec)
         return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
     except SpecError as error:
         raise _blamed(error, written, overrides) from None
+
+
+def _unset(overrides: Sequence[str]) -> list[str]:
+    """What takes back a spec's length of training that an override gives in the other unit."""
+    named = {override.partition("=")[0].strip() for override in overrides}
+    others = []
+    for key, other in LENGTHS:
+        if key in named and other not in named:
+            others.append(f"{other}=null")
+    return others
 
 
 def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) -> SpecError:

@@ -44,6 +44,24 @@ def test_every_shipped_spec_is_complete():
             assert spec.published_as is None
 
 
+@pytest.mark.parametrize(
+    ("task", "override", "epochs", "steps"),
+    [
+        ("quaero_medline", "training.epochs=1", 1, None),
+        ("gad", "training.max_steps=9", None, 9),
+        ("gad", "training.epochs=2", 2, None),
+    ],
+)
+def test_a_length_of_training_takes_the_place_of_one_in_the_other_unit(
+    task: str, override: str, epochs: int | None, steps: int | None
+) -> None:
+    training = load_task(task, [override]).spec.training
+    assert (training.epochs, training.max_steps) == (epochs, steps)
+    assert load_task(task, [override]).overrides == (override,)
+    with pytest.raises(SpecError, match="either epochs or max_steps"):
+        load_task(task, ["training.epochs=1", "training.max_steps=9"])
+
+
 def test_suites_hold_no_variants_and_no_demo():
     english = {t.id for t in suite_tasks("en")}
     assert {"bc5cdr", "hoc", "gad"} <= english
