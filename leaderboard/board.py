@@ -226,7 +226,8 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
         averaging = "Each task counts by the average that publications print."
     sentences = [
         f"Percent. {averaging} ± is half the 95% interval over seeds.",
-        "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
+        "The mean is over corpora: tasks of one corpus count once, by their own mean.",
+        "Blue rows are runs here; the grey row is the best baseline without an encoder.",
     ]
     if has_published:
         sentences.append(

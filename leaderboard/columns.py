@@ -25,7 +25,13 @@ LAST = ("size", "seeds", "result")
 HELP = {
     "mean": "Mean over the corpora of their tasks' means; ± is half the 95% interval over seeds.",
     "possible": "Ranks among the runs here that the comparison leaves possible (95%, Holm).",
-    "size": "Parameters.",
+    "rank": "By the mean, among models with all the tasks that are ranked.",
+    "entities": "Mean over the corpora of the entity tasks.",
+    "classes": "Mean over the corpora of the classification tasks.",
+    "relations": "Mean over the corpora of the relation tasks.",
+    "size": "Parameters, in millions.",
+    "seeds": "Trainings a task, each from other random numbers.",
+    "result": "A publication's number, or a run here and under what protocol.",
 }
 
 Cells = dict[str, object]
@@ -69,7 +75,7 @@ def column_config(
         )
         if name not in (*LAST, "model"):
             room_for_names -= width
-    columns["result"] = st.column_config.TextColumn(width="medium")
+    columns["result"] = st.column_config.TextColumn(width="medium", help=about["result"])
     # where a screen of 1,280 holds no more, long names of models are cut, never a heading
     names = table["model"].str.partition("#")[2].map(unquote)
     longest = int(names.map(len).max())

@@ -56,13 +56,13 @@ def _best_published(ranking: Ranking) -> Iterator[str]:
     """
     for entry in ranking.published[:1]:
         if entry.mean is not None:
-            yield f"Best published: {entry.name}, {100 * entry.mean.mean:.1f}."
+            yield f"Best published: {entry.name}, mean {100 * entry.mean.mean:.1f}."
     for entry in ranking.ranked:
         size = entry.known_parameters
         if size is None or size >= SMALL or entry.mean is None:
             continue
         if entry.rank != 1:
-            score = f"{100 * entry.mean.mean:.1f} ({millions(size)})"
+            score = f"mean {100 * entry.mean.mean:.1f} ({millions(size)})"
             yield f"Best under 150 M parameters: {entry.name}, {score}."
         return
 

@@ -18,14 +18,14 @@ from leaderboard.columns import LAST, Cells, column_config
 from leaderboard.numbers import ShownNumber, millions, percent_cell, score_cell
 from leaderboard.ranking import PROTOCOLS, Entry, Ranking
 
-BASELINE = "best baseline without a model"
+BASELINE = "best baseline, no encoder"
 FIRST_CARDS = 20
 ROW = 27
 """Pixels of a row: nineteen published models stand on one screen."""
 FEW = 3
 """A row of a run with at most a third of the tasks is mostly dashes."""
-MOST_ROWS = 16
-"""Rows that a table shows before it scrolls."""
+MOST_ROWS = 24
+"""Rows that a table shows before it scrolls, its head among them."""
 MOST_COMPARED = 5
 NO_MATCH = "Nothing matches these filters."
 SHADES = {"published": "", "baseline": "background-color: rgba(128, 128, 128, 0.18)"}
@@ -37,16 +37,15 @@ RESULTS = {"run": "run here", "frozen": "frozen encoder"}
 
 
 def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
-    """Name -> as it is read: the protocol is said once, above, and a revision stays where it tells
-    two apart.
+    """Name -> as it is read: a protocol that all runs share is said once, above, and a revision
+    stays where it tells two apart.
     """
     short = without_revisions(entry.model for entry in entries)
-    times = Counter(entry.model for entry in entries)
+    protocols = {entry.protocol for entry in entries if entry.is_run and entry.source != "baseline"}
     names = {}
     for entry in entries:
         variant = entry.variant
-        # beside another row of the model the protocol tells them apart
-        if variant == entry.protocol and times[entry.model] == 1:
+        if {variant} == protocols:
             variant = ""
         names[entry.name] = line_name(short[entry.model], variant)
     return names
@@ -75,11 +74,17 @@ def result_of(entry: Entry) -> str:
 
 
 def fold_sparse(ranking: Ranking) -> Ranking:
-    """The ranking with the runs that have few of its tasks behind one line that opens."""
+    """The ranking with the runs that have few of its tasks behind one line that opens; a run that
+    the headline names stays.
+    """
     few_tasks = len(ranking.shared) // FEW
+    named = {best.name for best in ranking.best_runs}.union(
+        *(best.rivals[:1] for best in ranking.best_runs)
+    )
     tasks_of, names = {}, set()
     for entry in ranking.entries:
-        if entry.is_run and entry.rank is None and len(entry.cells) <= few_tasks:
+        is_sparse = entry.is_run and entry.rank is None and len(entry.cells) <= few_tasks
+        if is_sparse and entry.name not in named:
             tasks_of[entry.line] = len(entry.cells)
             names.add(entry.name)
     if not tasks_of:

@@ -87,7 +87,7 @@ def test_the_table_is_the_reports(monkeypatch, runs):
         cell = next(text for text in shown.loc[[model]][task] if text != "–")
         assert cell.split()[0] == f"{100 * row.mean:.1f}"
         assert ("±" in cell) == (row.n_seeds >= 3 and row.margin is not None)
-    assert shown.loc["best baseline without a model", "gad"] == "30.0"
+    assert shown.loc["best baseline, no encoder", "gad"] == "30.0"
     assert HOSTILE in frame.index, "a name is text"
 
 
