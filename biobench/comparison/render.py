@@ -23,6 +23,7 @@ from biobench.comparison.verdict import (
     p_value,
     sentences,
 )
+from biobench.core.text import plural
 from biobench.reporting.escape import plain
 from biobench.reporting.printers import grid, plain_note
 from biobench.stats import Answer, Interval
@@ -94,14 +95,18 @@ def tasks_table(pair: PairResult, language: str) -> Table:
     rows = [_task_row(line, pair) for line in pair.tasks]
     for kind, average in pair.parts.items():
         name = LANGUAGES.get(kind, kind.replace("_", " "))
-        corpora = "1 corpus" if average.corpora == 1 else f"{average.corpora} corpora"
         difference = points(pair.sign * average.difference)
-        rows.append([f"{name} ({corpora})", "", "", difference, *[""] * 6])
+        rows.append([f"{name} ({_corpora(average.corpora)})", "", "", difference, *[""] * 6])
     if len(pair.tasks) > 1:
-        rows.append(_mean_row("these tasks", pair, pair.here))
+        over = "" if pair.corpora == len(pair.tasks) else f" ({_corpora(pair.corpora)})"
+        rows.append(_mean_row(f"these tasks{over}", pair, pair.here))
         rows.append(_mean_row("tasks like these", pair, pair.beyond))
     title = f"Task by task{language}\nA = {plain(pair.better)}\nB = {plain(pair.worse)}"
     return title, head, rows
+
+
+def _corpora(number: int) -> str:
+    return f"{number} {plural(number, 'corpus', 'corpora')}"
 
 
 def _task_row(line: TaskLine, pair: PairResult) -> list[str]:

@@ -167,6 +167,11 @@ class PairResult:
         return len(self.tasks) - self.wins - self.losses
 
     @property
+    def corpora(self) -> int:
+        """How many the tasks are of; each counts the same in the means."""
+        return len({line.corpus for line in self.tasks})
+
+    @property
     def means(self) -> tuple[float, float]:
         """Of the first and the second model, the mean over corpora of their tasks' means."""
         weights = task_weights([line.corpus for line in self.tasks])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from biobench.comparison.result import Compared, ComparedPart, Conclusion, PairResult
+from biobench.core.text import plural
 from biobench.reporting.literature.comparison import MIXED
 from biobench.schema.kind import get_metric
 from biobench.score.slices import SLICES
@@ -81,7 +82,9 @@ def ahead_clause(comparison: Compared, pair: PairResult) -> str:
         return f"{on}, {tied_clause(comparison, pair)}"
     if not pair.printed:
         return f"{on}, {pair.better} scores higher than {pair.worse}"
-    kind = dict.fromkeys(comparison.published, "printed mean")
+    # no publication printed the mean that is taken here over several tasks
+    mean = "printed mean" if len(pair.tasks) == 1 else "mean of printed scores"
+    kind = dict.fromkeys(comparison.published, mean)
     better = f"{pair.better}'s {kind.get(pair.better, 'mean')}"
     worse = f"the {kind.get(pair.worse, 'mean')} of {pair.worse}"
     return f"{on}, {better} is {points(abs(pair.difference))} above {worse}"
@@ -232,13 +235,17 @@ def shown_counts(pairs: Sequence[PairResult], kind: str) -> str:
 
 
 def task_set(comparison: Compared, pair: PairResult) -> str:
-    """``On the mean of anatem and gad (macro F1; small protocol)``."""
+    """``On the mean of anatem and gad (macro F1; small protocol)``; of fewer corpora than tasks how
+    many these are.
+    """
     names = [line.task for line in pair.tasks]
     tasks = joined(names)
     if len(names) > MOST_NAMED:
         tasks = f"{len(names)} tasks{in_language(comparison, pair.language)}"
     if len(names) > 1:
         tasks = f"the mean of {tasks}"
+    if pair.corpora < len(names):
+        tasks += f" over {pair.corpora} {plural(pair.corpora, 'corpus', 'corpora')}"
     about = metric_name([line.metric for line in pair.tasks], comparison.slice)
     if comparison.protocol:
         about += f"; {comparison.protocol}"
