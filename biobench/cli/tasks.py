@@ -10,11 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from biobench.cli.console.arguments import DataDir, Json, Overrides, ResultsDir, Threads
+from biobench.cli.console.arguments import (
+    DataDir,
+    Json,
+    Overrides,
+    ResultsDir,
+    Threads,
+    check_known,
+)
 from biobench.cli.console.options import shown
 from biobench.cli.console.output import (
     answer,
@@ -259,6 +266,7 @@ def new(
     clinical: bool = False,
     language: str | None = None,
     separator: str | None = None,
+    encoding: str = "utf-8",
     revision: str | None = None,
     # given by hand it goes with the hub alone; $BIOBENCH_DATA_DIR may be set for other commands
     data_dir: Annotated[str | None, shown("data_dir", envvar=None)] = None,
@@ -276,11 +284,13 @@ def new(
     clinical: The texts are patients': access needs an agreement.
     language: ISO 639-1 code (default: en or fr, by the texts).
     separator: What parts several labels of a cell.
+    encoding: Of text files, such as cp1252 for many of Windows.
     revision: Branch, tag or commit of a hub:... data set.
     output: Default: ID.yaml.
     force: Overwrite an existing file.
     """
     from biobench.data.hub import PREFIX
+    from biobench.data.readers.base import Encoding
     from biobench.data.scaffold import scaffold, scaffold_named
     from biobench.data.sniff import Wanted
 
@@ -288,7 +298,8 @@ def new(
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    wanted = Wanted(text, label, group, separator)
+    check_known([encoding], get_args(Encoding), "--encoding")
+    wanted = Wanted(text, label, group, separator, cast(Encoding, encoding))
     options: dict[str, Any] = {"language": language, "wanted": wanted, "clinical": clinical}
     if data.startswith(PREFIX):
         draft = scaffold_named(data, task_id, revision, data_dir, **options)

@@ -99,15 +99,25 @@ def _unknown_to_training(documents: SplitDocuments) -> list[Document]:
 
 
 def gate_remark(layout: Parts, documents: SplitDocuments, type: str) -> list[str]:
-    """A line where no reader can pass the gate on the test part, as it is too small."""
+    """A line where no reader can pass the gate on the test part, as it is too small, or training
+    knows most of it.
+    """
     number = telling_units(documents, type)
     if number >= UNITS:
         return []
+    test = len(documents["test"])
+    known = test - len(_unknown_to_training(documents))
     kind = get_kind(type)
     answers = "other labels than the commonest" if kind.counted else "an answer"
     if kind.spans:
         answers = "mentions"
     texts = f"{number} {plural(number, 'new test text')} with {answers}"
+    if known > number and "test" in layout.corpus.files:
+        return [
+            f"gate: {known} of {test} test texts are copies of training texts, or of groups "
+            f"(patients, articles) that training has; that leaves {texts}, and the gate needs "
+            f"{UNITS}; draw the splits anew, by group"
+        ]
     problem = "too small for any split"
     if "test" in layout.corpus.files:
         problem = "the test files are too small"

@@ -16,7 +16,7 @@ from biobench.data.sniff.persons import signs_of_persons
 from biobench.data.verify import verify
 from biobench.errors import DataFormatError, UsageError
 from biobench.schema.document import Document
-from tests.helpers.drafts import Rows, brat, drafted, rows, write, written
+from tests.helpers.drafts import Rows, brat, drafted, mentions_of, rows, write, written
 
 TEXT = "a longer text number {i}"
 CLASSES = ("yes", "no", "no")
@@ -137,6 +137,53 @@ def test_a_corpus_that_is_too_small_for_the_gate_is_said_to_be(items: Rows, tmp_
     assert line.endswith("with other labels than the commonest, and the gate needs 8; add texts")
     task = written(draft)
     assert not gate(task, load_data(task, tmp_path)).passed
+
+
+def test_a_test_part_of_patients_that_training_has_is_not_called_too_small(tmp_path: Path) -> None:
+    items = rows(40, text=TEXT, label=CLASSES, patient=[f"p{i}" for i in range(10)])
+    for name in ("train", "dev", "test"):
+        write(
+            tmp_path / "leak" / f"{name}.csv", [i | {"text": f"{name} {i['text']}"} for i in items]
+        )
+    draft = scaffold(tmp_path / "leak", "made")
+    (line,) = [line for line in draft.detected if line.startswith("gate:")]
+    assert line.startswith("gate: 40 of 40 test texts are copies of training texts, or of groups ")
+    assert line.endswith("draw the splits anew, by group")
+    # what nobody has looked at is not declared as known
+    assert "groups.test-train" not in written(draft).spec.findings
+    alarms = verify(written(draft), tmp_path).as_dict()["alarms"]
+    assert alarms == ["groups.test-train", "groups.validation-train", "groups.test-validation"]
+
+
+WINDOWS = rows(60, text="fièvre à l’arrivée {i}", label=("aigu", "épisode"))
+
+
+def test_a_file_of_windows_is_read_in_the_encoding_that_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "notes" / "all.csv", WINDOWS)
+    as_utf8 = load_data(drafted(path), tmp_path).test
+    path.write_bytes(path.read_bytes().decode().encode("cp1252"))
+    with pytest.raises(DataFormatError, match=r"all\.csv:2: byte 0xe8 is not UTF-8") as caught:
+        scaffold(path, "made")
+    assert "`tasks new --encoding cp1252`" in caught.value.hint
+    task = written(scaffold(path, "made", wanted=Wanted(encoding="cp1252")))
+    assert "encoding: cp1252" in task.path.read_text(encoding="utf-8")
+    assert load_data(task, tmp_path).test == as_utf8
+    path.write_bytes(path.read_bytes() + b"\x81,aigu\n")
+    with pytest.raises(DataFormatError, match="byte 0x81 is not CP1252"):
+        load_data(task, tmp_path)
+
+
+def test_offsets_count_the_characters_of_decoded_texts(tmp_path: Path) -> None:
+    folder = tmp_path / "brat"
+    for number in range(30):
+        name, text = f"n{number}", f"été {number}, fièvre"
+        start = text.index("fièvre")
+        write(folder / f"{name}.txt", text)
+        write(folder / f"{name}.ann", f"T1\tD {start} {start + 6}\tfièvre\n")
+        for file in (folder / f"{name}.txt", folder / f"{name}.ann"):
+            file.write_bytes(file.read_text(encoding="utf-8").encode("iso-8859-15"))
+    draft = scaffold(folder, "made", wanted=Wanted(encoding="iso-8859-15"))
+    assert set(mentions_of(written(draft))) == {"fièvre/D"}
 
 
 def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:

@@ -323,6 +323,12 @@ ONE_LABEL = content_of(".csv", rows(20, id="{i}", note="a text {i}", ward="cardi
 SCORES = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
 FASTTEXT = "__label__a pain, and cough\n__label__b fever, none\n" * 5
 BARS = "urgent|pain, and cough\nroutine|fever, none\n" * 5
+BLANK = "texte;service\n" + "".join(
+    f"un long texte {i};{w}\n" for i, w in enumerate(["a", ""] * 2 + ["b"] * 4)
+)
+HALF_BLANK = "id;texte;classe\n" + "".join(
+    f"{i // 2};un long texte {i};{'a' if i % 2 else ''}\n" for i in range(8)
+)
 REFUSED = [
     ("all.csv.gz", gzip.compress(b"text,label\n", mtime=0), "1: is compressed (gzip), no text"),
     ("all.xlsx", b"PK\x03\x04rest", "1: is an Excel workbook or a zip archive, no text"),
@@ -357,6 +363,8 @@ REFUSED = [
         ONE_LABEL,
         "1: has no text field with a label field: every 'ward' is 'cardio'",
     ),
+    ("all.csv", BLANK, "3: has no label, as 2 of 8 rows"),
+    ("all.csv", HALF_BLANK, "2: 'classe' is empty, as in 4 of 8 rows"),
 ]
 """File, content, and the line with what is wrong there."""
 

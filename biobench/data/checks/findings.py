@@ -76,12 +76,17 @@ Cases = tuple[str, list[str], str]
 def audit(
     spec: TaskSpec, documents: Splits, labels: Sequence[str], known: Mapping[str, int]
 ) -> list[Finding]:
-    """All findings with a number above 0: texts that stand twice, and those of `audit_gold`.
+    """All findings with a number above 0: texts that stand twice, groups of two splits, and those
+    of `audit_gold`.
 
     known: name to the number that the spec knows of.
     """
-    leaks = chain(_duplicates(documents), _shared_groups(documents), _repeats(documents))
-    return [*_findings(leaks, known), *audit_gold(spec, documents, labels, known)]
+    copies = chain(_duplicates(documents), _repeats(documents))
+    return [
+        *_findings(copies, known),
+        *_findings(_shared_groups(documents), known, of_the_corpus=False),
+        *audit_gold(spec, documents, labels, known),
+    ]
 
 
 def audit_gold(

@@ -24,9 +24,11 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.kind import KINDS
+from biobench.schema.source import later
 from biobench.schema.strict import Strict, suggest
 from biobench.schema.task import SPLITS, TaskSpec
 
+Encoding = Literal["utf-8", "cp1252", "iso-8859-1", "iso-8859-15", "mac-roman", "cp850"]
 FilesByRole = dict[str, list[Path]]
 """Files by split, or by `all`, `texts` or `labels`."""
 LabelMap = dict[str, str | None]
@@ -41,6 +43,10 @@ class ReaderOptions(Strict):
     stays.
     """
     format: str
+    encoding: Encoding = later("utf-8")
+    """Of text files. Offsets count the characters of the decoded text. XML declares its own, and
+    parquet needs none.
+    """
 
 
 O_co = TypeVar("O_co", bound=ReaderOptions, covariant=True)
@@ -123,6 +129,12 @@ class FileLine:
     """Empty for `all`, whose documents have none yet."""
     path: Path
     line: int | None = 1
+
+    @property
+    def encoding(self) -> str:
+        """Of the file's text."""
+        encoding: str = self.request.options.encoding
+        return encoding
 
     def at(self, line: int | None) -> FileLine:
         """Another line of the same file; None: no line is known."""

@@ -126,10 +126,10 @@ def parse_brat(
         "has no .ann file beside it",
         "complete the folder, or set `reader.missing_ann: skip`",
     )
-    text = read_text(location.path, errors)
+    text = read_text(location, errors)
     mentions: dict[str, Mention] = {}
     notes: list[str] = []
-    for number, line in read_lines(ann, errors):
+    for number, line in read_lines(replace(location, path=ann), errors):
         at = replace(location, path=ann, line=number)
         if line.startswith("T"):
             mention = _bound(at, line, text)

@@ -31,15 +31,17 @@ CHECK_SEPARATOR = "; check `reader.separator` too"
 """Said after another hint."""
 
 
-def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
-    """The text of UTF-8 bytes that begin on this line of the file; a byte order mark is dropped.
+def decoded(
+    path: Path, raw: bytes, errors: str = "strict", line: int = 1, encoding: str = "utf-8"
+) -> str:
+    """The text of bytes that begin on this line of the file; a byte order mark is dropped.
 
     Raises DataFormatError for UTF-16 and UTF-32, for files that hold no text, and naming the line
-    of the first NUL, and of the first byte that is not UTF-8 (unless errors="replace").
+    of the first NUL, and of the first byte that is not of the encoding (unless errors="replace").
     """
-    encoding = "utf-8"
+    codec = encoding
     if line == 1:
-        encoding = "utf-8-sig"
+        codec = "utf-8-sig" if encoding == "utf-8" else encoding
         _refuse_other_files(path, raw)
     nul = raw.find(b"\0")
     if nul >= 0:
@@ -50,11 +52,11 @@ def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> st
             line=line + raw.count(b"\n", 0, nul),
         )
     try:
-        return raw.decode(encoding, errors=errors)
+        return raw.decode(codec, errors=errors)
     except UnicodeDecodeError as error:
         raise DataFormatError(
-            f"byte 0x{raw[error.start]:02x} is not UTF-8",
-            hint="save the file as UTF-8",
+            f"byte 0x{raw[error.start]:02x} is not {encoding.upper()}",
+            hint=OTHER_ENCODING,
             file=path,
             line=line + raw.count(b"\n", 0, error.start),
         ) from None
@@ -66,6 +68,12 @@ def _refuse_other_files(path: Path, raw: bytes) -> None:
             raise DataFormatError(message, hint=hint, file=path, line=1)
 
 
+OTHER_ENCODING = (
+    "save the file as UTF-8, or say what it is: `reader.encoding: cp1252` (`tasks new --encoding "
+    "cp1252`) for most files of Windows"
+)
+
+
 def unreadable(path: Path, error: OSError) -> DataFormatError:
     """The error for a file that the system does not give."""
     return DataFormatError(
@@ -75,19 +83,20 @@ def unreadable(path: Path, error: OSError) -> DataFormatError:
     )
 
 
-def read_text(path: Path, errors: str = "strict") -> str:
-    """Text of a UTF-8 file without any newline translation; see `decoded`."""
+def read_text(location: FileLine, errors: str = "strict") -> str:
+    """Text of the file without any newline translation; see `decoded`."""
+    path = location.path
     try:
-        return decoded(path, path.read_bytes(), errors)
+        return decoded(path, path.read_bytes(), errors, encoding=location.encoding)
     except OSError as error:
         raise unreadable(path, error) from None
 
 
-def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing
-    else does.
+def read_lines(location: FileLine, errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """(1-based number, line without its end) of the file; LF and CRLF end a line and nothing else
+    does.
     """
-    *lines, after_the_last = read_text(path, errors).split("\n")
+    *lines, after_the_last = read_text(location, errors).split("\n")
     if after_the_last:
         lines.append(after_the_last)
     for number, line in enumerate(lines, start=1):
@@ -107,7 +116,7 @@ def delimited(
     quotes: Literal[0, 3] = csv.QUOTE_MINIMAL
     if quoting == "none":
         quotes = csv.QUOTE_NONE
-    lines = _stream_lines(location.path, strict=strict)
+    lines = _stream_lines(location, strict=strict)
     rows = csv.reader(lines, delimiter=DELIMITERS[separator], quoting=quotes, strict=strict)
     at = location
     try:
@@ -123,11 +132,12 @@ def delimited(
         raise at.bad(f"cannot be read: {first_line(error)}", "check the file") from None
 
 
-def _stream_lines(path: Path, *, strict: bool) -> Iterator[str]:
+def _stream_lines(location: FileLine, *, strict: bool) -> Iterator[str]:
     """The lines of a file (also .gz) with their ends; strict: every end is a line feed."""
+    path = location.path
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         for number, raw in enumerate(stream, start=1):
-            line = decoded(path, raw, line=number)
+            line = decoded(path, raw, line=number, encoding=location.encoding)
             if strict:
                 line = line.removesuffix("\n").removesuffix("\r") + "\n"
             yield line
@@ -346,13 +356,13 @@ def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
 def _items(location: FileLine, layout: Layout) -> Iterator[tuple[FileLine, str, Any]]:
     """(line, or number of the object in its file; its key; what should be an object)."""
     if layout == "lines":
-        for line, text in read_lines(location.path):
+        for line, text in read_lines(location):
             if text.strip():
                 at = location.at(line)
                 yield at, "", parse_json(at, text, "write one object a line")
         return
     container, fields = {"list": (list, None), "keyed": (dict, _once)}[layout]
-    content = parse_json(location, read_text(location.path), "repair the file", fields)
+    content = parse_json(location, read_text(location), "repair the file", fields)
     location.require(
         isinstance(content, container),
         f"is not JSON of layout '{layout}'",

@@ -56,7 +56,7 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
         stem = location.path.stem
         labels = sorted(codes[stem])
         if labels:
-            text = read_text(location.path, options.encoding_errors)
+            text = read_text(location, options.encoding_errors)
             yield location.document(stem, text, labels=tuple(labels))
 
 
@@ -262,8 +262,8 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
 
 
 def _sentences(options: PairedOptions, location: FileLine, partner: FileLine) -> Iterator[Document]:
-    lines = [(number, line) for number, line in read_lines(location.path) if line.strip()]
-    segments = read_text(partner.path).split(options.segment)[1:]
+    lines = [(number, line) for number, line in read_lines(location) if line.strip()]
+    segments = read_text(partner).split(options.segment)[1:]
     partner.require(
         len(segments) == len(lines),
         f"labels {len(segments)} sentences, the text has {len(lines)}",

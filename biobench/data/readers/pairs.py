@@ -71,7 +71,7 @@ def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document
 
 def _sentences(location: FileLine) -> dict[str, str]:
     """Id to text. Raises DataFormatError."""
-    sentences = parse_json(location, read_text(location.path), "repair the file")
+    sentences = parse_json(location, read_text(location), "repair the file")
     if isinstance(sentences, dict) and all(isinstance(text, str) for text in sentences.values()):
         return sentences
     raise location.bad("is not an object of texts by id", "check `files`")

@@ -94,7 +94,7 @@ def parse_pubtator(location: FileLine) -> list[RawDocument]:
 
 def _blocks(location: FileLine) -> Iterator[list[tuple[FileLine, str]]]:
     """The lines between blank lines."""
-    lines = read_lines(location.path)
+    lines = read_lines(location)
     for is_filled, block in groupby(lines, key=lambda line: bool(line[1].strip())):
         if is_filled:
             yield [(location.at(number), line) for number, line in block]

@@ -97,7 +97,7 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
 def _records(options: RecordsOptions, files: list[FileLine]) -> Iterator[_Record]:
     """The records of the files. Raises DataFormatError for text that is in none."""
     for start in files:
-        file_lines = read_lines(start.path, options.encoding_errors)
+        file_lines = read_lines(start, options.encoding_errors)
         text = "".join(f"{line}\n" for _, line in file_lines)
         end, number = 0, 1
         for match in _RECORD.finditer(text):

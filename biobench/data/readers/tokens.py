@@ -176,7 +176,7 @@ def _blocks(
     """
     rows: list[Row] = []
     goes_on = False  # whether a blank line ends no sentence
-    for number, line in read_lines(start.path):
+    for number, line in read_lines(start):
         marker = _marker(line)
         if marker is None and line.strip():
             rows += _rows(options, tagging, line, start.at(number))

@@ -6,6 +6,7 @@ A new shape is a file here with its detector, and a line in `DETECTORS`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted, first_fitting
 from biobench.data.sniff.brat import brat_texts
@@ -41,7 +42,12 @@ def sniff(corpus: DataFiles, wanted: Wanted) -> Attempt:
     Raises DataFormatError where nothing reads cleanly: that of the likeliest proposal, with its
     line.
     """
-    return _best(_proposals(corpus, wanted), corpus)
+    corpus = replace(corpus, encoding=wanted.encoding)
+    proposals = _proposals(corpus, wanted)
+    if wanted.encoding != "utf-8":
+        for proposal in proposals:
+            proposal.reader = proposal.reader | {"encoding": wanted.encoding}
+    return _best(proposals, corpus)
 
 
 def _proposals(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:

@@ -10,24 +10,26 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from biobench.data.readers.base import FileLine, FilesByRole, ReaderOptions, Request
+from biobench.data.readers.base import Encoding, FileLine, FilesByRole, ReaderOptions, Request
 from biobench.data.readers.files import read_lines
 from biobench.schema.task import TaskSpec
 
+FILL_IN = "fill in the labels, remove these rows, or name another column with --label"
 Options = dict[str, Any]
 """Of a reader, as a spec writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The columns, and what parts several labels of a cell, as the user named them; None: to be
-    detected.
+    """The columns, what parts several labels of a cell, and the encoding, as the user named them;
+    None: to be detected.
     """
 
     text: str | None = None
     label: str | None = None
     group: str | None = None
     separator: str | None = None
+    encoding: Encoding = "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,12 @@ class OpenSpec:
     labels: None = None
 
 
-_UNREAD = ReaderOptions(format="sniffed")
-
-
 @dataclass(frozen=True, slots=True)
 class DataFiles:
     """The files of each split, or of `all`."""
 
     files: FilesByRole
+    encoding: Encoding = "utf-8"
 
     @property
     def paths(self) -> list[Path]:
@@ -54,9 +54,10 @@ class DataFiles:
         return list(chain.from_iterable(self.files.values()))
 
     def request(
-        self, options: ReaderOptions = _UNREAD, spec: OpenSpec = OpenSpec()
+        self, options: ReaderOptions | None = None, spec: OpenSpec = OpenSpec()
     ) -> Request[Any]:
-        """What a reader gets that reads the corpus with these options."""
+        """What a reader gets that reads the corpus with these options, known or not."""
+        options = options or ReaderOptions(format="sniffed", encoding=self.encoding)
         return Request(options, self.files, cast(TaskSpec, spec), any_label=True)
 
     def places(self) -> list[FileLine]:
@@ -86,9 +87,9 @@ class Proposal:
         return [name for name in self.columns if name not in self.read]
 
 
-def lines_of(path: Path) -> list[str]:
+def lines_of(location: FileLine) -> list[str]:
     """The lines of a text without their ends."""
-    return [line for _, line in read_lines(path)]
+    return [line for _, line in read_lines(location)]
 
 
 def types_of(values: Iterable[Any]) -> set[type]:

@@ -86,7 +86,7 @@ def _cells(rows: Iterable[Row]) -> list[Cells]:
 
 
 def _has_quotes(starts: list[FileLine]) -> bool:
-    return any('"' in read_text(location.path) for location in starts)
+    return any('"' in read_text(location) for location in starts)
 
 
 def _unclosed(starts: list[FileLine], separator: Separator) -> bool:

@@ -15,16 +15,20 @@ from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from biobench.data.readers.files import DataRow, items_of, missing
-from biobench.data.sniff.base import Options, Proposal, Wanted, types_of, without_none
+from biobench.data.sniff.base import FILL_IN, Options, Proposal, Wanted, types_of, without_none
 from biobench.data.sniff.table import Table
 from biobench.data.sniff.tags import spelling_of
 from biobench.errors import DataFormatError
 from biobench.schema.strict import suggest
 
 LABEL = re.compile(
-    r"\s*(gold_?)?(labels?|class(es)?|categor(y|ies)|targets?|codes?)(_id|_name)?\s*", re.IGNORECASE
+    r"\s*(gold_?)?(labels?|class(es)?|categor(y|ies)|targets?|codes?)(_id|_name)?\s*"
+    r"|\s*(classes?|cat[eé]gories?|[eé]tiquettes?|libell[eé]s?)\s*",
+    re.IGNORECASE,
 )
-"""What columns of labels are called."""
+"""What columns of labels are called, in English and French."""
+_ID = re.compile(r"\s*((row|text|texte|doc|document|note)_?)?(id|uid|uuid|index)\s*", re.IGNORECASE)
+"""What columns are called that number the rows."""
 _GROUP = re.compile(
     r"\s*(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?\s*"
     r"|(.*_)?(patient|ipp|nip|mrn|dossier)(_.*)?",
@@ -117,6 +121,7 @@ def _no_labelled_text(table: Table, wanted: Wanted, texts: _Texts) -> DataFormat
         has_fault = _fault(table, column) is not None
         if texts.text is None or has_fault or len(_label(table, wanted, column).values) > 1:
             continue
+        _check_filled(table, column)
         value = str(table.filled[column][0])
         hint = f"a task needs two labels or more: add rows with another, or {naming}"
         return table.start.bad(f"{message}: every '{column}' is {{}}", hint, value)
@@ -210,6 +215,8 @@ def _label_candidates(table: Table, wanted: Wanted, texts: _Texts) -> list[str]:
     parts_of_text = table.sizes.get(str(texts.text), [])
     of_parts = [name for name, sizes in table.sizes.items() if sizes == parts_of_text]
     left_out = {*texts, *of_parts}
+    if wanted.label is None:
+        left_out |= {column for column in columns if _ID.fullmatch(column)}
     return [column for column in columns if column not in left_out]
 
 
@@ -276,6 +283,14 @@ def _likeliest(table: Table, labels: list[_Label]) -> _Label:
         )
         raise table.rows[0].location.bad(message, hint)
     return best
+
+
+def _check_filled(table: Table, column: str) -> None:
+    """Raise DataFormatError where a row has nothing there."""
+    blank = [row for row in table.rows if _is_blank(row, column)]
+    if blank:
+        message = f"'{column}' is empty, as in {len(blank)} of {len(table.rows)} rows"
+        raise blank[0].location.bad(message, FILL_IN)
 
 
 def _check_documents(table: Table, text: str, label: _Label) -> None:

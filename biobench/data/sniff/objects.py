@@ -51,7 +51,7 @@ def _layout(location: FileLine) -> Layout | None:
     """How the objects stand; None where the file is no JSON. Raises DataFormatError for JSON that
     holds no objects.
     """
-    text = read_text(location.path).lstrip()
+    text = read_text(location).lstrip()
     if not text.startswith(("{", "[")):
         return None
     content = _parsed(text)

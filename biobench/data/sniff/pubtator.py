@@ -11,7 +11,7 @@ _TITLE = re.compile(r"[^|\t]+\|t\|.*")
 
 def pubtator_blocks(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Documents with mentions of every type."""
-    filled = filter(str.strip, lines_of(corpus.paths[0]))
+    filled = filter(str.strip, lines_of(corpus.places()[0]))
     if _TITLE.fullmatch(next(filled, "")) is None:
         return []
     return [Proposal("span_ner", {"format": "pubtator"}, unit="document")]

@@ -16,7 +16,7 @@ def unread_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     lines of `label|text`.
     """
     for location in corpus.places():
-        lines = list(filter(str.strip, lines_of(location.path)))
+        lines = list(filter(str.strip, lines_of(location)))
         if not lines:
             raise location.bad("is empty", "put the data of the split there, or remove the file")
         if all(map(_FASTTEXT.match, lines)):

@@ -45,8 +45,8 @@ class _Layout:
 def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Token files with tags of any spelling, under each scheme that they may have."""
     lines: list[str] = []
-    for path in corpus.paths:
-        lines += [*lines_of(path), ""]  # a file ends a sentence
+    for location in corpus.places():
+        lines += [*lines_of(location), ""]  # a file ends a sentence
     rows = list(filterfalse(_parts_sentences, lines))
     layout = _layout(rows)
     if layout is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase
 
 from biobench.data.counts import label_occurrences
 from biobench.data.readers import get_reader
-from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal
+from biobench.data.sniff.base import FILL_IN, DataFiles, OpenSpec, Proposal
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
@@ -41,7 +41,7 @@ class Attempt:
 def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:
     """The corpus read as proposed."""
     if proposal.files is not None:
-        corpus = DataFiles(proposal.files)
+        corpus = replace(corpus, files=proposal.files)
     reader = get_reader(proposal.reader["format"])
     options = reader.options.model_validate(proposal.reader)
     request = corpus.request(options, OpenSpec(proposal.type, proposal.unit))
@@ -49,6 +49,11 @@ def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:
         trial = Attempt(proposal, list(reader.read(request)))
     except DataFormatError as error:
         return Attempt(proposal, [], error)
+    blank = [document for document in trial.documents if "" in document.labels]
+    if blank:
+        message = f"has no label, as {len(blank)} of {len(trial.documents)} rows"
+        file, _, line = blank[0].origin.rpartition(":")
+        trial.problem = DataFormatError(message, hint=FILL_IN, file=file, line=int(line))
     if not trial.labels:
         message = "is read without a single label or mention"
         hint = "is this the file with the annotations?"

@@ -68,7 +68,7 @@ def read_haystacks(request: Request[Any]) -> list[Haystack]:
 
 
 def _text(location: FileLine) -> str:
-    content = read_text(location.path)
+    content = read_text(location)
     if location.path.suffix != ".json":
         return content
     hint = 'a JSON object with the document under "text"'
