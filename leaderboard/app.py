@@ -24,7 +24,7 @@ except BioBenchError as problem:
 # only after the check above
 from leaderboard import board, compare, errors, models, needle, submit, tasks  # noqa: E402
 from leaderboard import pretraining as pretraining_page  # noqa: E402
-from leaderboard.address import unknown_page  # noqa: E402
+from leaderboard.address import restore_choices, unknown_page  # noqa: E402
 from leaderboard.page import pretraining, results, text  # noqa: E402
 
 PAGES: dict[str, tuple[str, Callable[[], None]]] = {
@@ -49,7 +49,8 @@ _STYLE = """<style>
 [data-testid=stCaptionContainer] { opacity: .8; }
 :is(a, button, summary, canvas, main, .dvn-scroller):focus-visible {
   outline: 2px solid currentColor !important; outline-offset: -2px; }
-[data-testid=stHeaderActionElements] { display: none !important; }
+[data-testid=stHeaderActionElements],
+[data-testid=stSelectbox] [aria-label="Clear value"] { display: none !important; }
 [data-testid=stElementToolbar]:focus-within { opacity: 1 !important; transition: none !important; }
 .bb-cards { list-style: none; padding: 0 !important; margin: 0 !important;
   font-variant-numeric: tabular-nums; }
@@ -167,6 +168,7 @@ def main() -> None:
     unknown = unknown_page(st.context.url or "", known_paths)
     if unknown:
         st.warning(f"There is no page “{text(unknown)}” here; this is {page.title}.")
+    restore_choices()
     page.run()
 
 

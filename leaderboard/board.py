@@ -18,6 +18,14 @@ from biobench.reporting.row import AverageName
 from biobench.reporting.tasks import TASK_FAMILIES
 from biobench.version import __version__
 from leaderboard import page
+from leaderboard.choices import (
+    ANY,
+    AVERAGES,
+    choose,
+    choose_average,
+    choose_several,
+    warn_of_others,
+)
 from leaderboard.costs import show_costs
 from leaderboard.headline import SMALL, show_headline
 from leaderboard.ranking import Entry, Ranking, possible_ranks, title_of, view_of, views
@@ -75,7 +83,7 @@ def show() -> None:
         if ranking.entries:
             rankings.append(ranking)
         else:
-            average = page.AVERAGES[choices.average]
+            average = AVERAGES[choices.average]
             st.info(f"{page.literal(ranking.title)}: nothing here has a score under {average}.")
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
@@ -153,14 +161,14 @@ def _choices(loaded: Results, available: Sequence[str]) -> Choices:
             placeholder="Search models",
             label_visibility="collapsed",
         )
-        size = page.choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
+        size = choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
         columns = _tasks_of(chosen_views, loaded)
         by = ["mean", *dict.fromkeys(TASK_FAMILIES.values()), *columns, "parameters", "name"]
         shown_as = {"mean": "sort by mean"}
-        sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
-        average = page.choose_average(("paper", "macro"), width=145, label_visibility="collapsed")
+        sort = choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
+        average = choose_average(("paper", "macro"), width=145, label_visibility="collapsed")
         with st.popover("Tasks and runs"):
-            tasks = page.choose_several(
+            tasks = choose_several(
                 "Rank over these tasks", columns, "tasks", placeholder="all of the suite"
             )
             protocol = _choose_protocol(loaded, chosen_views, average)
@@ -188,7 +196,7 @@ def _choose_views(loaded: Results, available: Sequence[str]) -> tuple[str, ...]:
     with_scores = sorted(ran_views.intersection(available))
     if with_scores and all(view.startswith("other ") for view in ran_views):
         opening = list(options).index(title_of(with_scores[0]))
-    page.warn_of_others("suite", options.keys())
+    warn_of_others("suite", options.keys())
     chosen = st.radio(
         "Suite",
         list(options),
@@ -205,14 +213,14 @@ def _choose_protocol(
     loaded: Results, chosen_views: Sequence[str], average: AverageName
 ) -> str | None:
     """The protocol whose runs are ranked; None for the full one where anybody has it."""
-    names = {page.ANY: "the full protocol, where anybody has it", "": "full protocol"}
+    names = {ANY: "the full protocol, where anybody has it", "": "full protocol"}
     protocols: set[str] = set()
     for view in chosen_views:
         everybody = ranked(loaded, view, average=average)
         protocols.update(entry.protocol for entry in everybody.entries)
-    options = [page.ANY, *sorted(protocols)]
-    chosen = page.choose("Rank the runs under", options, "protocol", names)
-    return None if chosen == page.ANY else chosen
+    options = [ANY, *sorted(protocols)]
+    chosen = choose("Rank the runs under", options, "protocol", names)
+    return None if chosen == ANY else chosen
 
 
 def _about(rankings: Sequence[Ranking], average: AverageName) -> None:

@@ -21,11 +21,14 @@ from biobench.reporting.results import Results
 from biobench.reporting.row import AverageName
 from biobench.schema.kind import get_metric
 from leaderboard import page
+from leaderboard.choices import choose_average, choose_several
 from leaderboard.numbers import ShownNumber
 from leaderboard.ranking import first_pair
 from leaderboard.table import protocol_words
 
 MOST = 5
+TASKS = "only"
+"""The tasks in the link."""
 
 
 def show() -> None:
@@ -38,11 +41,18 @@ def show() -> None:
     models_row = st.container()
     wide, narrow = st.columns((7, 3))
     with narrow:
-        average = page.choose_average()
+        average = choose_average()
     pair, shared = page.made_once(partial(first_pair, loaded, average), "first pair", average)
     with models_row:
-        chosen = page.choose_several(
-            "Two to five models", names, "models", pair, max_selections=MOST, select_all=False
+        chosen = choose_several(
+            "Two to five models",
+            names,
+            "models",
+            pair,
+            from_data=True,
+            max_selections=MOST,
+            select_all=False,
+            on_change=_ask_all_tasks,
         )
     if len(chosen) < 2:
         st.info("Choose at least two models.")
@@ -52,11 +62,12 @@ def show() -> None:
         # the pair that page one names is asked where it names it: one answer for one question
         asked = list(shared) if tuple(chosen) == pair else []
         with wide:
-            tasks = page.choose_several(
+            tasks = choose_several(
                 "Only these tasks",
                 options,
-                f"tasks_{len(options)}",
+                TASKS,
                 asked,
+                from_data=True,
                 placeholder="all in common",
             )
         answer = _answer(chosen, tasks, average, loaded)
@@ -79,6 +90,11 @@ def show() -> None:
         st.code(answer.text, language=None)
         for note in answer.notes:
             st.text(f"* {shorten(plain_note(page.without_commands(note)))}")
+
+
+def _ask_all_tasks() -> None:
+    """Other models have other tasks in common."""
+    st.session_state[TASKS] = []
 
 
 @dataclass(frozen=True, slots=True)

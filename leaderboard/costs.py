@@ -11,6 +11,7 @@ import streamlit as st
 
 from biobench.reporting import charts
 from leaderboard import page
+from leaderboard.choices import choose
 from leaderboard.ranking import Entry, Ranking
 from leaderboard.table import entry_key, result_of, sentence_names
 
@@ -26,7 +27,7 @@ COSTS = {
 def show_costs(rankings: Sequence[Ranking]) -> None:
     """Score against what a model costs, published models included where their size is known."""
     st.subheader("Score and cost", anchor=False)
-    cost = page.choose("Cost", list(COSTS), "cost", width=260)
+    cost = choose("Cost", list(COSTS), "cost", width=260)
     ink = page.ink()
     for column, ranking in zip(st.columns(len(rankings)), rankings, strict=True):
         with column:

@@ -33,11 +33,9 @@ from biobench.reporting.escape import plain
 from biobench.reporting.groups import RunGroup
 from biobench.reporting.results import Results
 from biobench.schema.record import RunRecord
+from leaderboard.choices import ANY, choose, choose_several
 from leaderboard.launch import is_public, own_tasks
 from leaderboard.page import (
-    ANY,
-    choose,
-    choose_several,
     key_of,
     literal,
     results,
@@ -63,12 +61,13 @@ def show() -> None:
         groups[key_of(found.line)][found.task] = found
     model_column, task_column, seed_column = st.columns(3)
     with model_column:
-        model = choose("Model", sorted(groups), "model")
+        model = choose("Model", sorted(groups), "model", from_data=True)
     with task_column:
-        task = choose("Task", sorted(groups[model]), "task")
+        task = choose("Task", sorted(groups[model]), "task", from_data=True)
     (group,) = unread([groups.pop(model)[task]])
     with seed_column:
-        seed = int(choose("Seed", list(map(str, group.seeds)), "seed"))
+        seeds = list(map(str, group.seeds))
+        seed = int(choose("Seed", seeds, "seed", from_data=True))
     if _record(group, seed).redacted:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return

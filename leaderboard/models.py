@@ -23,6 +23,7 @@ from biobench.reporting.row import Row
 from biobench.schema.kind import get_metric
 from leaderboard import page
 from leaderboard.board import ranked
+from leaderboard.choices import choose
 from leaderboard.lines import score
 from leaderboard.needle import needle_groups, read_grids, show_maps
 from leaderboard.numbers import ShownNumber, score_cell
@@ -43,7 +44,7 @@ def show() -> None:
         return
     order = sorted(standings, key=lambda key: (not standings[key][0][1].is_run, key.casefold()))
     title = st.container()
-    chosen = standings[page.choose("Model", order, "model")]
+    chosen = standings[choose("Model", order, "model", from_data=True)]
     _, entry = chosen[0]
     groups = page.unread(group for group in loaded.groups if group.line == entry.line)
     title.title(page.literal(shown_names([entry])[entry.name]))

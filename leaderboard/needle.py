@@ -17,11 +17,10 @@ from biobench.reporting.groups import RunGroup
 from biobench.reporting.names import without_revisions
 from biobench.reporting.tasks import NEEDLE
 from leaderboard import page
+from leaderboard.choices import choose, choose_several
 from leaderboard.launch import is_public
 from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
-    choose,
-    choose_several,
     draw,
     ink,
     key_of,
@@ -55,9 +54,11 @@ def show() -> None:
     group_of: dict[str, dict[str, RunGroup]] = defaultdict(dict)
     for group in groups:
         group_of[group.task][key_of(group.line)] = group
-    of_task = group_of[choose("Task", sorted(group_of), "task")]
+    of_task = group_of[choose("Task", sorted(group_of), "task", from_data=True)]
     names = sorted(of_task, key=str.casefold)
-    chosen = choose_several("Up to six models", names, "models", names[:MOST], max_selections=MOST)
+    chosen = choose_several(
+        "Up to six models", names, "models", names[:MOST], from_data=True, max_selections=MOST
+    )
     grids = sorted(
         read_grids([of_task[name] for name in chosen]),
         key=lambda grid: (-(grid.reads_up_to or 0), -grid.over_all_lengths, grid.model),

@@ -1,6 +1,4 @@
-"""What every page stands on: the results folder, choices that live in the link, tables, charts and
-messages.
-"""
+"""What every page stands on: the results folder, tables, charts and messages."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import gc
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,21 +28,13 @@ from biobench.reporting.escape import for_html, words
 from biobench.reporting.groups import RunGroup
 from biobench.reporting.printers import plain_note
 from biobench.reporting.results import Results, fingerprint, load
-from biobench.reporting.row import AverageName
 from biobench.store import UnusableFile
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
 from leaderboard.lines import Line
 from leaderboard.numbers import cell_text
 
-ANY = "any"
 OF_SOURCE = " · "
 """Stands between a name and the source that sets it apart."""
-AVERAGES: dict[AverageName, str] = {
-    "paper": "as published",
-    "macro": "macro F1",
-    "micro": "micro F1",
-    "weighted": "weighted F1",
-}
 Made = TypeVar("Made")
 STUDIES = "study"
 """Folder of a results folder with declared studies and their tables."""
@@ -208,88 +198,6 @@ def say_no_runs() -> None:
             st.text(plain_note(f"{refusal.group.task}: {'; '.join(refusal.reasons)}"))
     else:
         st.info("There are no runs to browse yet.")
-
-
-Choice = TypeVar("Choice", bound=str)
-
-
-def choose(
-    label: str,
-    options: Sequence[Choice],
-    key: str,
-    names: Mapping[Choice, str] | None = None,
-    **layout: Any,
-) -> Choice:
-    """A select box whose choice is in the link; without it, the first option. `options` must not be
-    empty.
-    """
-    name_of = _naming(names)
-    _take_namesake(key, options)
-    warn_of_others(key, set(map(name_of, options)))
-    chosen: Choice = st.selectbox(
-        label, options, key=key, format_func=name_of, bind="query-params", **layout
-    )
-    return chosen
-
-
-def choose_several(
-    label: str,
-    options: Sequence[Choice],
-    key: str,
-    default: Sequence[Choice] = (),
-    names: Mapping[Choice, str] | None = None,
-    **layout: Any,
-) -> list[Choice]:
-    """As `choose`, several."""
-    name_of = _naming(names)
-    warn_of_others(key, set(map(name_of, options)))
-    return st.multiselect(
-        label,
-        options,
-        default=list(default),
-        key=key,
-        format_func=name_of,
-        bind="query-params",
-        **layout,
-    )
-
-
-def _naming(names: Mapping[Choice, str] | None) -> Callable[[Choice], str]:
-    """What an option is called: itself, where it has no name."""
-    name_of = names or {}
-    return lambda option: name_of.get(option, option)
-
-
-def warn_of_others(key: str, options: Set[str]) -> None:
-    """Say what a link asks for that is none of the options."""
-    if key in st.session_state:
-        return
-    others = [value for value in st.query_params.get_all(key) if value and value not in options]
-    if others:
-        st.warning(f"The link names something that is not here: {text(', '.join(others))}.")
-
-
-def _take_namesake(key: str, options: Sequence[str]) -> None:
-    """Follow a link that names an option without its source, where it names one, to that option."""
-    asked = st.query_params.get(key)
-    if key in st.session_state or asked in options:
-        return
-    namesakes = [option for option in options if option.partition(OF_SOURCE)[0] == asked]
-    if len(namesakes) == 1:
-        st.query_params[key] = namesakes[0]
-        # a choice is read from the address at the beginning of a run
-        st.rerun()
-
-
-def choose_average(options: Sequence[AverageName] = tuple(AVERAGES), **layout: Any) -> AverageName:
-    """The average of each task, as published at first. A choice holds on the other pages too."""
-    remembered = st.session_state.get("last_average")
-    is_new_page = "average" not in st.session_state and "average" not in st.query_params
-    if is_new_page and remembered in options:
-        st.session_state["average"] = remembered
-    chosen = choose("Average", options, "average", AVERAGES, **layout)
-    st.session_state["last_average"] = chosen
-    return chosen
 
 
 def key_of(line: Line) -> str:

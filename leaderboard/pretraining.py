@@ -19,11 +19,10 @@ from biobench.reporting.details.pretraining import Pretraining, StudyTable, Trai
 from biobench.reporting.escape import plain
 from biobench.reporting.literature.experiments import Experiment
 from biobench.reporting.printers import plain_note
+from leaderboard.choices import choose, choose_several
 from leaderboard.launch import is_public
 from leaderboard.numbers import ShownNumber
 from leaderboard.page import (
-    choose,
-    choose_several,
     draw,
     ink,
     link,
@@ -72,7 +71,12 @@ def _show_runs(runs: Sequence[TrainingRun]) -> None:
     """Curves of the chosen ones, and two ledgers side by side."""
     names = [run.name for run in runs]
     chosen = choose_several(
-        "Up to six runs", names, "runs", _likely_pair(names), max_selections=MOST
+        "Up to six runs",
+        names,
+        "runs",
+        _likely_pair(names),
+        from_data=True,
+        max_selections=MOST,
     )
     _charts([run for run in runs if run.name in chosen])
     _ledgers(runs)
@@ -116,10 +120,12 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
     column_a, column_b = st.columns(2)
     options = list(with_ledger)
     with column_a:
-        name_a = choose("A", sorted(options, key=lambda name: name != detour), "ledger_a")
+        detour_first = sorted(options, key=lambda name: name != detour)
+        name_a = choose("A", detour_first, "ledger_a", from_data=True)
     options.remove(name_a)
     with column_b:
-        name_b = choose("B", sorted(options, key=lambda name: name != twin), "ledger_b")
+        twin_first = sorted(options, key=lambda name: name != twin)
+        name_b = choose("B", twin_first, "ledger_b", from_data=True)
     try:
         table = ledger_table(with_ledger[name_a], with_ledger[name_b])
     except StoreError as error:
@@ -140,7 +146,7 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
 def _cka(trained: Pretraining) -> None:
     st.header("Divergence of representations (1 − CKA)", anchor=False)
     analyses = {analysis.name: analysis for analysis in trained.analyses}
-    chosen = analyses[choose("Analysis", list(analyses), "analysis")]
+    chosen = analyses[choose("Analysis", list(analyses), "analysis", from_data=True)]
     # the debiased one where it was computed
     estimator = max((line.estimator for line in chosen.lines), default=None)
     if estimator is None:
@@ -279,7 +285,8 @@ def _published() -> None:
         st.info("There are no published experiments here.")
         return
     st.header("Published experiments", anchor=False)
-    publication = publications[choose("Publication", list(publications), "publication")]
+    source = choose("Publication", list(publications), "publication", from_data=True)
+    publication = publications[source]
     st.caption(f"{literal(publication.citation.strip())} {link(publication.url)}")
     for experiment in publication.experiments:
         st.subheader(literal(experiment.title), anchor=False)

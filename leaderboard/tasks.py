@@ -24,6 +24,7 @@ from biobench.reporting.tasks import TaskInfo
 from biobench.schema.kind import get_metric
 from leaderboard import curve, page
 from leaderboard.board import ranked
+from leaderboard.choices import choose
 from leaderboard.lines import TESTABLE, Line
 from leaderboard.numbers import score_cell
 from leaderboard.ranking import Entry, Ranking, view_of, views
@@ -44,7 +45,7 @@ def show() -> None:
     loaded = page.results()
     tasks = _listed_tasks(loaded)
     title = st.container()
-    task = page.choose("Task", tasks, "task")
+    task = choose("Task", tasks, "task", from_data=True)
     info = loaded.infos[task]
     title.title(page.literal(plain(info.name)))
     if view_of(info) in views(loaded):

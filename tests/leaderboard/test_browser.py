@@ -232,12 +232,29 @@ def test_back_from_another_page_finds_the_choices_in_one_step(browser, address):
     with opened(browser, f"{address('published')}/?suite=English") as page:
         entries = page.evaluate("history.length")
         page.get_by_role("link", name="Tasks", exact=True).click()
-        page.wait_for_url("**/tasks")
+        page.wait_for_url("**/tasks?task=*")
         settle(page)
         assert page.evaluate("history.length") == entries + 1
         page.go_back()
         page.wait_for_url("**/?suite=English")
         page.get_by_role("radio", name="English", exact=True, checked=True).wait_for()
+
+
+def test_back_finds_a_choice_whose_name_in_the_address_another_page_uses_too(browser, address):
+    with opened(browser, f"{address('runs')}/errors?model=org/high&task=hoc") as page:
+        page.wait_for_url("**/errors?model=org%2Fhigh&task=hoc&seed=42")
+        entries = page.evaluate("history.length")
+        page.get_by_role("link", name="Needle", exact=True).click()
+        page.wait_for_url("**/needle?task=needle_en&models=org%2Flow")
+        settle(page)
+        assert page.evaluate("history.length") == entries + 1
+        page.go_back()
+        page.wait_for_url("**/errors?*task=hoc*")
+        task = page.get_by_role("combobox", name="Task")
+        task.wait_for()
+        settle(page)
+        assert task.input_value() == "hoc"
+        assert "task=hoc" in page.url
 
 
 def test_demo_store_compares_the_pair_that_page_one_names_under_its_average(browser, address):
@@ -292,7 +309,7 @@ def test_the_menu_of_a_phone_has_a_name_and_closes_after_a_choice(browser, addre
     with opened(browser, address("published"), 390) as page:
         page.get_by_role("button", name="Menu", exact=True).click()
         page.get_by_test_id("stSidebarNavLink").filter(has_text="Models").click()
-        page.wait_for_url("**/models")
+        page.wait_for_url("**/models?model=*")
         page.wait_for_function(f"{SIDEBAR}.getBoundingClientRect().right <= 0")
         assert page.get_by_role("button", name="Menu", exact=True).is_visible()
 

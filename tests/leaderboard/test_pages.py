@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from biobench.comparison.compare import compare
 from biobench.reporting.curve import answer, curves_of
@@ -41,7 +42,7 @@ from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_needle, save_pretraining
-from tests.leaderboard.conftest import HOSTILE
+from tests.leaderboard.conftest import HOSTILE, TASKS
 from tests.reporting.test_curve import FIRST, SECOND, TASK, save_curve
 
 SHARING = Path(__file__).parents[2] / "docs" / "sharing.md"
@@ -205,6 +206,47 @@ def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
     tasks = open_app(monkeypatch, stores["shipped"], "tasks").selectbox(key="task")
     assert tasks.value == "anatem" == tasks.options[0], "models learn it"
     assert tasks.options.index("pubmedqa") > tasks.options.index("gad")
+
+
+OPENINGS = {
+    "models": {"model": HOSTILE},
+    "tasks": {"task": "anatem"},
+    "compare": {"models": ["org/high", "org/middle"], "only": sorted(TASKS)},
+    "errors": {"model": HOSTILE, "task": "bc5cdr", "seed": "42"},
+    "needle": {"task": "needle_en", "models": "org/low"},
+}
+"""Page -> the choices that it opens with over `runs`."""
+
+
+@pytest.mark.parametrize("path", OPENINGS)
+def test_the_address_names_every_choice_that_other_data_would_change(monkeypatch, runs, path):
+    assert dict(open_app(monkeypatch, runs, path).query_params) == OPENINGS[path]
+
+
+def test_a_choice_of_another_page_that_this_one_does_not_have_leaves_the_address():
+    app = AppTest.from_function(draw_two_pages, default_timeout=60)
+    assert app.run().selectbox(key="task").value == app.query_params["task"] == "gad"
+    app.session_state["is_second"] = True
+    app.run()
+    assert app.selectbox(key="task").value == app.query_params["task"] == "needle_en"
+
+
+def draw_two_pages():
+    """Two choices with one name in the link."""
+    import streamlit as st
+
+    from leaderboard.choices import choose
+
+    tasks = ["needle_en", "needle_fr"] if "is_second" in st.session_state else ["gad", "hoc"]
+    choose("Task", tasks, "task", from_data=True)
+
+
+def test_other_models_are_compared_over_all_their_tasks(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "compare", models=["org/high", "org/low"], only=["gad"])
+    assert app.multiselect(key="only").value == ["gad"]
+    app.multiselect(key="models").set_value(["org/low", "org/middle"]).run()
+    assert app.multiselect(key="only").value == []
+    assert "only" not in app.query_params
 
 
 def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
