@@ -206,7 +206,13 @@ def key_of(line: Line) -> str:
     """
     model, variant, source = line
     name = line_name(model, variant)
-    return name if source == "run" else f"{name}{OF_SOURCE}{source}"
+    if source == "run":
+        return name
+    if source == "oracle":
+        return "the oracle"
+    if source == "baseline":
+        return f"baseline: {name}"
+    return f"{name}{OF_SOURCE}{source}"
 
 
 def apart(names: Sequence[str], sources: Sequence[str]) -> list[str]:

@@ -13,10 +13,11 @@ import streamlit as st
 
 from biobench.errors import UsageError
 from biobench.reporting import charts
+from biobench.reporting.entrants import line_name
 from biobench.reporting.escape import plain
 from biobench.reporting.frame import build, cells
 from biobench.reporting.groups import RunGroup
-from biobench.reporting.names import labels
+from biobench.reporting.names import in_sentences
 from biobench.reporting.results import Results
 from biobench.reporting.row import Row
 from biobench.reporting.slices import sliced
@@ -25,10 +26,10 @@ from biobench.schema.kind import get_metric
 from leaderboard import curve, page
 from leaderboard.board import ranked
 from leaderboard.choices import choose
-from leaderboard.lines import TESTABLE, Line
+from leaderboard.lines import NOT_MODELS, TESTABLE, Line
 from leaderboard.numbers import score_cell
-from leaderboard.ranking import Entry, Ranking, view_of, views
-from leaderboard.table import entry_key, result_of, shown_names
+from leaderboard.ranking import Entry, view_of, views
+from leaderboard.table import CARDS, RESULTS, entry_key, result_of
 
 MOST_LINES = 30
 """Models shown at first."""
@@ -38,6 +39,8 @@ PARTS = ("seen", "unseen")
 """Slices of the mentions that stand beside each other."""
 RUN_HERE = ("frozen", *TESTABLE)
 """Sources of rows that come from runs or predictions in the folder."""
+SliceRows = Mapping[Line, Mapping[str, Row]]
+"""Line -> slice -> its row."""
 
 
 def show() -> None:
@@ -48,14 +51,23 @@ def show() -> None:
     task = choose("Task", tasks, "task", from_data=True)
     info = loaded.infos[task]
     title.title(page.literal(plain(info.name)))
+    groups = [group for group in loaded.groups if group.task == task]
+    entries = []
     if view_of(info) in views(loaded):
-        _ranked_scores(loaded, info, ranked(loaded, view_of(info), (task,)))
+        task_ranking = ranked(loaded, view_of(info), (task,))
+        entries = [entry for entry in task_ranking.entries if task in entry.cells]
+    slices = slice_rows(loaded, task)
+    lines = [entry.line for entry in entries]
+    lines += [group.line for group in groups]
+    names = names_of(list(dict.fromkeys([*lines, *slices])))
+    if entries:
+        _ranked_scores(info, entries, task_ranking.baseline.get(task), names, slices)
+        _seen_and_unseen(slices, names)
     curve.show(loaded, task)
     _card(info)
-    groups = [group for group in loaded.groups if group.task == task]
     if groups:
         with st.expander("Labels", expanded=True):
-            _show_labels(groups[:MOST_LINES])
+            _show_labels(groups[:MOST_LINES], names)
     readings = set()
     for value in loaded.published:
         if value.task == info.published_as:
@@ -83,31 +95,41 @@ def _listed_tasks(loaded: Results) -> list[str]:
     return sorted(listed, key=position)
 
 
-def _ranked_scores(loaded: Results, info: TaskInfo, task_ranking: Ranking) -> None:
+def names_of(lines: Sequence[Line]) -> dict[Line, str]:
+    """Line -> its one name on the page: model and protocol, and its source where another line has
+    the same.
+    """
+    names, results = [], []
+    for line in lines:
+        model, variant, source = line
+        names.append(page.key_of(line) if source in NOT_MODELS else line_name(model, variant))
+        results.append(RESULTS.get(source, source))
+    called = in_sentences(names)
+    unlike = page.apart([called[name] for name in names], results)
+    return dict(zip(lines, unlike, strict=True))
+
+
+def _ranked_scores(
+    info: TaskInfo,
+    entries: list[Entry],
+    baseline: Row | None,
+    names: Mapping[Line, str],
+    slices: SliceRows,
+) -> None:
     """Every model's score on the task, the best first."""
-    entries = [entry for entry in task_ranking.entries if info.id in entry.cells]
-    if not entries:
-        return
     entries.sort(key=lambda entry: -entry.cells[info.id].mean)
     listed = entries[:MOST_LINES]
     if listed != entries and st.toggle(f"Show all {len(entries)}"):
         listed = entries
     words = ""
-    baseline = task_ranking.baseline.get(info.id)
     if baseline is not None:
         words = f" Best baseline: {plain(baseline.model)}, {100 * baseline.mean:.1f}."
     st.caption(
         f"{get_metric(info.paper).words}, percent.{page.literal(words)} Runs under another "
         f"protocol have no rank."
     )
-    slices = slice_rows(loaded, info.id)
-    _score_chart(info.id, listed, baseline)
-    _score_table(info.id, listed, slices)
-    _seen_and_unseen(slices)
-
-
-SliceRows = Mapping[Line, Mapping[str, Row]]
-"""Line -> slice -> its row."""
+    _score_chart(info.id, listed, baseline, names)
+    _score_table(info.id, listed, slices, names)
 
 
 def slice_rows(loaded: Results, task: str) -> SliceRows:
@@ -122,7 +144,7 @@ def slice_rows(loaded: Results, task: str) -> SliceRows:
     return {line: rows for line, rows in of_line.items() if len(rows) == len(PARTS)}
 
 
-def _seen_and_unseen(slices: SliceRows) -> None:
+def _seen_and_unseen(slices: SliceRows, names: Mapping[Line, str]) -> None:
     if not slices:
         return
     st.subheader("Seen and unseen mentions")
@@ -131,50 +153,53 @@ def _seen_and_unseen(slices: SliceRows) -> None:
         "the training dictionary finds none of them."
     )
     best = sorted(slices.items(), key=lambda item: -item[1]["unseen"].mean)[:MOST_LINES]
-    names = labels([page.key_of(line) for line, _ in best])
     marks = []
     for line, rows in best:
-        name = plain(names[page.key_of(line)])
+        name = charts.cut(names[line])
         for slice_name, row in rows.items():
             marks.append({"model": name, "part": slice_name, "score": 100 * row.mean})
     chart = charts.parts(marks, "model", "part", page.ink())
     page.draw(chart, "Score on seen and on unseen mentions, by model")
 
 
-def _score_chart(task: str, entries: Sequence[Entry], baseline: Row | None) -> None:
+def _score_chart(
+    task: str, entries: Sequence[Entry], baseline: Row | None, names: Mapping[Line, str]
+) -> None:
     """Every model's score and seeds, the best first."""
-    shown = shown_names(entries)
-    # a published model may have been run here too
-    names = page.apart([shown[entry.name] for entry in entries], [*map(result_of, entries)])
-    label_of = labels(names)
-    named_rows = []
-    for name, entry in zip(names, entries, strict=True):
-        named_rows.append((label_of[name], entry.cells[task]))
+    named_rows = [(charts.cut(names[entry.line]), entry.cells[task]) for entry in entries]
     chart = charts.task_scores(named_rows, baseline, page.ink())
     page.draw(chart, f"Scores on {task} with intervals, the best first")
     st.caption(charts.TASK_SCORES)
 
 
-def _score_table(task: str, entries: Sequence[Entry], slices: SliceRows) -> None:
-    names = shown_names(entries)
-    table = []
+def _score_table(
+    task: str, entries: Sequence[Entry], slices: SliceRows, names: Mapping[Line, str]
+) -> None:
+    """The same in a table, and as cards for a narrow screen."""
+    lines = []
     for entry in entries:
         row = entry.cells[task]
         line: dict[str, object] = {
             "#": entry.rank,
             "score": score_cell(row),
-            "model": page.link_to("models", "model", entry_key(entry), names[entry.name]),
+            "model": page.link_to("models", "model", entry_key(entry), names[entry.line]),
             "seeds": row.n_seeds or None,
             "result": result_of(entry),
         }
         for slice_name, slice_row in slices.get(entry.line, {}).items():
             line[slice_name] = 100 * slice_row.mean
-        table.append(line)
-    page.show_table(
-        table,
-        config={"model": st.column_config.LinkColumn(display_text=page.LINK, width="large")},
-        alt=f"Scores on {task}",
-    )
+        lines.append(line)
+    table = pd.DataFrame(lines, dtype=object)
+    title = f"Scores on {task}"
+    with st.container(key="bb_table_scores"):
+        page.show_table(
+            table,
+            config={"model": st.column_config.LinkColumn(display_text=page.LINK, width="large")},
+            alt=title,
+        )
+    kinds = [CARDS.get(entry.source, "bb-here") for entry in entries]
+    with st.container(key="bb_cards_scores"):
+        page.show_cards(table, title, link="model", number="score", kinds=kinds)
 
 
 def _card(info: TaskInfo) -> None:
@@ -203,12 +228,12 @@ def _literal_facts(about: Mapping[str, str]) -> dict[str, str]:
     return {name: page.literal(" ".join(value.split())) for name, value in about.items()}
 
 
-def _show_labels(groups: Sequence[RunGroup]) -> None:
+def _show_labels(groups: Sequence[RunGroup], names: Mapping[Line, str]) -> None:
     """F1 of each label as a chart of the first models here, and as a table of all."""
     table: dict[str, dict[str, Any]] = {}
     columns = ["label", "support in test"]
     for group in groups:
-        column = plain(page.key_of(group.line))
+        column = names[group.line]
         # a model may have the name of one of the first columns, and two models one name in print
         while column in columns:
             column += " "

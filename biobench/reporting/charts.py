@@ -38,6 +38,9 @@ _SHORT = ".1~f"
 """Of an axis: one over a single value would print it with six digits."""
 _LEGEND = alt.Legend(orient="top", title=None, labelLimit=260, columns=2)
 
+_RIGHT = alt.ExprRef("{top: {anchor: 'end'}}")
+"""Legends grow to the left, over the names of the lines: a phone cuts what stands right of them."""
+
 
 Points = Sequence[Mapping[str, Any]]
 """What is drawn, a mapping a mark: the columns of the chart's data."""
@@ -78,7 +81,7 @@ def seed_dots(by: str, name: str, row: Row) -> list[dict[str, Any]]:
 def legible(chart: Any, ink: str) -> Any:
     """With texts as dark as texts may be, and the first name on its own line."""
     inked = chart.configure_axis(labelColor=ink, titleColor=ink)
-    return inked.configure_axisY(labelFlush=False).configure_legend(labelColor=ink)
+    return inked.configure_axisY(labelFlush=False).configure_legend(labelColor=ink, layout=_RIGHT)
 
 
 def _in_order(frame: pd.DataFrame, column: str) -> list[str]:

@@ -80,6 +80,12 @@ def test_scores_have_a_shape_a_result_and_quiet_dots_and_ticks_behind():
     assert alone["shape"]["legend"] is None, "one kind of result needs no legend"
 
 
+def test_a_legend_grows_over_the_names_beside_the_chart():
+    """On a phone, what stands right of them is cut."""
+    chart = charts.legible(charts.parts([mark("gad", 80.0, "run")], "task", "result"), charts.INK)
+    assert "end" in chart.to_dict()["config"]["legend"]["layout"]["expr"]
+
+
 def test_curves_keep_the_order_of_their_steps():
     rows = [{"arm": "twin", "step": step, "score": 70.0} for step in ("4 of 100", "10 of 100")]
     encoded = charts.curves(rows, "arm").to_dict()["encoding"]

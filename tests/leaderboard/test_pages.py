@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import unquote
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -27,6 +28,7 @@ from leaderboard.board import _choose_views
 from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.needle import read_grids
 from leaderboard.submit import checked
+from leaderboard.tasks import names_of
 from tests.helpers import compare_make
 from tests.helpers.app_make import (
     PATHS,
@@ -265,6 +267,30 @@ def test_a_task_page_shows_thirty_lines_and_all_on_demand(monkeypatch, tmp_path)
         assert len(table_with(app, "result").value) == lines
         app.toggle[0].set_value(True).run()
     assert any("Deviations" in e.label for e in app.expander)
+
+
+def test_a_task_page_calls_a_row_by_one_name_that_tells_it_apart(monkeypatch, stores):
+    app = open_app(monkeypatch, stores["shipped"], "tasks", task="anatem")
+    listed = set(table_with(app, "result").value["model"].str.partition("#")[2].map(unquote))
+    *_, first, second, third, fourth = table_with(app, "support in test").value.columns
+    assert {first, second, third, fourth} < listed
+    assert {"paraphrase-MiniLM-L3-v2", "paraphrase-MiniLM-L3-v2 [small protocol]"} < listed
+    (cards,) = bodies(app)
+    assert "result run here, small protocol" in cards
+    lines = [
+        ("org/m", "", "run"),
+        ("org/m", "", "published"),
+        ("org/m", "small protocol", "run"),
+        ("oracle", "", "oracle"),
+        ("no mention", "", "baseline"),
+    ]
+    assert list(names_of(lines).values()) == [
+        "m · run here",
+        "m · published",
+        "m [small protocol]",
+        "the oracle",
+        "baseline: no mention",
+    ]
 
 
 def test_a_task_page_shows_seen_and_unseen_mentions_as_the_report_does(monkeypatch, stores):
