@@ -25,9 +25,14 @@ def show_headline(ranking: Ranking, loaded: Results) -> None:
     short = sentence_names(ranking.entries)
     count = len(ranking.shared)
     tasks = "1 task" if count == 1 else f"{count} tasks"
-    st.subheader(f"{page.literal(ranking.title)}: {tasks}", anchor=False)
+    heading, on_tasks = f"{page.literal(ranking.title)}: {tasks}", ""
+    if any(best.tasks != ranking.shared for best in ranking.best_runs):
+        # the sentences are about several sets of tasks, and each names its own
+        heading, on_tasks = page.literal(ranking.title), f" on {tasks}"
+    st.subheader(heading, anchor=False)
     points, details = [], []
-    for sentence in (*_best_published(ranking), *map(best_run_sentence, ranking.best_runs)):
+    runs_sentences = map(best_run_sentence, ranking.best_runs)
+    for sentence in (*_best_published(ranking, on_tasks), *runs_sentences):
         points.append(page.with_short_names(sentence, short))
     if not ranking.best_runs:
         points.append(_no_runs(ranking, loaded))
@@ -50,20 +55,20 @@ def _show_list(sentences: Sequence[str]) -> None:
     st.markdown("\n".join(map("- {}".format, sentences)))
 
 
-def _best_published(ranking: Ranking) -> Iterator[str]:
+def _best_published(ranking: Ranking, on_tasks: str) -> Iterator[str]:
     """The best published model, and the best model of a known small size where it is not the best
-    of all.
+    of all. on_tasks: the tasks of their means, where the heading does not say them.
     """
     for entry in ranking.published[:1]:
         if entry.mean is not None:
-            yield f"Best published: {entry.name}, mean {100 * entry.mean.mean:.1f}."
+            yield f"Best published{on_tasks}: {entry.name}, mean {100 * entry.mean.mean:.1f}."
     for entry in ranking.ranked:
         size = entry.known_parameters
         if size is None or size >= SMALL or entry.mean is None:
             continue
         if entry.rank != 1:
             score = f"mean {100 * entry.mean.mean:.1f} ({millions(size)})"
-            yield f"Best under 150 M parameters: {entry.name}, {score}."
+            yield f"Best under 150 M parameters{on_tasks}: {entry.name}, {score}."
         return
 
 

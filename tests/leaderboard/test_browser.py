@@ -132,8 +132,8 @@ def test_headline_on_the_shipped_store(browser, address):
         page.get_by_text("above 0 of 8 published models").first.wait_for()
         said = page.locator("[data-testid=stMain]").inner_text()
         for sentence in (
-            "Best published: ModernCamemBERT-bio-large CLM detour (25B), mean 61.1",
-            "Best published: ModernBERT-bio-large CLM detour (50B), mean 78.7",
+            "Best published on 8 tasks: ModernCamemBERT-bio-large CLM detour (25B), mean 61.1",
+            "Best published on 11 tasks: ModernBERT-bio-large CLM detour (50B), mean 78.7",
             "Best run here: all-MiniLM-L6-v2, 57.8 ±1.3 on quaero_medline.",
             "all-MiniLM-L6-v2 is 7.4 points below the best published there",
             "Best run here: all-MiniLM-L6-v2, 74.9 ±1.7 on gad and ncbi_disease.",

@@ -159,6 +159,16 @@ def test_page_one_ranks_by_the_average_of_its_switch_and_of_the_address(monkeypa
         assert "Each task counts by macro F1" in texts(shown)
 
 
+def test_a_headline_says_of_which_tasks_each_mean_is(monkeypatch, stores, demo):
+    app = open_app(monkeypatch, stores["shipped"], suite="English", average="macro F1")
+    assert "English" in [heading.value for heading in app.subheader]
+    told = texts(app).replace("*", "")
+    assert "Best published on 2 tasks: PubMedBERT, mean 75.2." in told
+    assert "Best run here: all-MiniLM-L6-v2, 70.6 ±6.3 on gad and ncbi_disease." in told
+    whole = open_app(monkeypatch, demo)
+    assert whole.subheader[0].value.endswith("2 tasks"), "the same for all that it says"
+
+
 def test_runs_of_another_protocol_are_shown_and_ranked_under_their_own_choice(monkeypatch, stores):
     whole = open_app(monkeypatch, stores["shipped"], suite="English")
     small = board(whole)[board(whole)["result"] == "run here, small protocol"]
