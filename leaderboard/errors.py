@@ -13,8 +13,9 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from biobench.data.locate import ENVIRONMENT
-from biobench.errors import UsageError
+from biobench.data.catalog import load_task
+from biobench.data.locate import ENVIRONMENT, data_folder, find
+from biobench.errors import BioBenchError, UsageError
 from biobench.reporting.details.marked import to_html
 from biobench.reporting.details.mistake_forms import selected
 from biobench.reporting.details.mistaken import Mistakes, read_mistakes
@@ -123,7 +124,7 @@ def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]
     )
     cells = picked["selection"]["cells"]
     if not cells or cells[0][1] == "gold":
-        _documents(selected(mistakes), mistakes)
+        _documents(selected(mistakes), mistakes, "are wrong")
         return
     row, column = cells[0]
     picked_gold = str(rows[row]["gold"])
@@ -133,7 +134,7 @@ def _confused_documents(mistakes: Mistakes, confusion: Mapping[str, Counter[str]
         labels = only_labels(document) or ()
         if [*map(plain, labels)] == [picked_gold, column]:
             documents.append(document)
-    _documents(documents, mistakes)
+    _documents(documents, mistakes, "have this gold and this prediction")
 
 
 Counted = TypeVar("Counted", bound=str)
@@ -162,7 +163,8 @@ def _documents_by_label(mistakes: Mistakes) -> None:
     with wide:
         kinds = choose_several("Documents with", KINDS, "kinds", KINDS[:-1], NAMES)
     label = _choose_label(narrow, counts)
-    _documents(selected(mistakes, kinds, None if label == ANY else label), mistakes)
+    chosen = selected(mistakes, kinds, None if label == ANY else label)
+    _documents(chosen, mistakes, "have what is chosen above")
 
 
 def _choose_label(column: DeltaGenerator, labels: Iterable[str]) -> str:
@@ -195,38 +197,57 @@ def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str
     with wide:
         side = choose("Documents with", list(words), "side", words)
     label = _choose_label(narrow, counts)
+    better = "A" if side == only_first else "B"
     wanted = set(counts) if label == ANY else {label}
     wrong = []
     for pair in shared:
         if wanted & {gold.label for gold, right in pair.sides.items() if right == side}:
             # the marks of the model that is wrong say how it is wrong
             wrong.append(pair.second if side == only_first else pair.first)
-    _documents(wrong, mistakes)
+    _documents(wrong, mistakes, f"have something that {better} alone has right")
 
 
-def _why_no_text(reason: str) -> str:
+def _why_no_text(mistakes: Mistakes) -> str:
     """Why documents are counted and not shown, and what shows them."""
     if is_public():
         return "No text: the corpus is not available here."
+    task = str(own_tasks().get(mistakes.task, mistakes.task))
+    if _has_no_files(task):
+        return (
+            f"No text: the folder {literal(str(data_folder().resolve()))} has no files of "
+            f"{literal(mistakes.task)}. Set {ENVIRONMENT} to the folder of the corpora and start "
+            f"the board again. How to get the files: `biobench data status {plain(task)} --steps`"
+        )
+    reason = mistakes.no_text.replace("`", "").removeprefix("no text: ")
     if not os.environ.get(ENVIRONMENT):
         reason += f". Set {ENVIRONMENT} to the folder of the corpora and start the board again"
-    return text(f"{reason}.")
+    return text(f"No text: {reason}.")
 
 
-def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
+def _has_no_files(task: str) -> bool:
+    """Whether the data folder holds none of the corpus of a task that is known."""
+    try:
+        return find(load_task(task), None) is None
+    except BioBenchError:
+        return False
+
+
+def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes, common: str) -> None:
+    """The documents, or why they are not shown. common: what all of them have or are."""
     if not judged:
         st.info("No document matches.")
         return
+    count = f"{len(judged):,} of {len(mistakes.judged):,} documents {common}"
     if mistakes.no_text:
-        st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
-        st.info(_why_no_text(mistakes.no_text))
+        st.caption(count)
+        st.info(_why_no_text(mistakes))
         return
     pages = math.ceil(len(judged) / PAGE)
     page, position = 1, ""
     if pages > 1:
         page = int(st.number_input("Page", 1, pages, key="page", bind="query-params"))
         position = f"Page {page} of {pages}: "
-    st.caption(f"{position}{len(judged)} of {len(mistakes.judged)} documents")
+    st.caption(f"{position}{count}")
     st.caption(
         "Green: right; other colours as named below each text. Solid line: gold; dashed: predicted "
         "alone."

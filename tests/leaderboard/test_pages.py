@@ -387,6 +387,19 @@ def test_documents_without_text_are_counted_and_say_what_to_set(monkeypatch, sto
     assert not bodies(app), "no card without its text"
 
 
+def test_errors_without_the_corpus_say_where_it_was_looked_for(monkeypatch, stores, tmp_path):
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(tmp_path / "corpora"))
+    query = {"model": "all-MiniLM-L6-v2", "task": "gad"}
+    app = open_app(monkeypatch, stores["shipped"], "errors", **query)
+    told = app.info[0].value.replace("\\", "")
+    assert told == (
+        f"No text: the folder {tmp_path / 'corpora'} has no files of gad. Set BIOBENCH_DATA_DIR to "
+        "the folder of the corpora and start the board again. How to get the files: "
+        "`biobench data status gad --steps`"
+    )
+    assert "135 of 534 documents are wrong" in texts(app)
+
+
 def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):
     monkeypatch.setenv(page.RESULTS_VARIABLE, str(tmp_path))
     monkeypatch.setenv(page.PRETRAINING_VARIABLE, str(tmp_path / "training"))
