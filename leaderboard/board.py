@@ -41,6 +41,10 @@ SIZES = {
 }
 """Choice -> the number of parameters that a model stays below."""
 MOST_NOTES = 10
+POSSIBLE = (
+    "Possible: the ranks among the runs here that the comparison of their means leaves open "
+    "(95%, corrected by Holm for all pairs)."
+)
 FORMATS = {
     "csv": "text/csv",
     "json": "application/json",
@@ -109,19 +113,25 @@ def _show_tables(rankings: Sequence[Ranking], choices: Choices, loaded: Results)
     """
     several = len(rankings) > 1
     shown = []
+    hints = ["Tick two to five rows to compare them."]
     for ranking in rankings:
         # ranks are among everybody, whatever the choices leave out
         make = partial(possible_ranks, loaded, ranking)
         possible = page.made_once(make, "possible ranks", *ranking.key)
+        if possible and POSSIBLE not in hints:
+            hints.append(POSSIBLE)
         chosen = ranking.of_entries(choices.allows)
         # whoever searches is shown all that match
         if not choices.words:
             chosen = fold_sparse(chosen)
         show_ranking(chosen, choices.sort, several=several, possible=possible)
         shown.append(chosen)
+    with st.container(key="bb_table_hints"):
+        st.caption(" ".join(hints))
     with st.container(key="bb_cards"):
         for ranking in shown:
             show_cards(ranking, choices.sort)
+        st.page_link(st.session_state["pages"]["Compare"], label="Compare two to five models")
     return shown
 
 
@@ -213,7 +223,7 @@ def _choose_protocol(
     loaded: Results, chosen_views: Sequence[str], average: AverageName
 ) -> str | None:
     """The protocol whose runs are ranked; None for the full one where anybody has it."""
-    names = {ANY: "the full protocol, where anybody has it", "": "full protocol"}
+    names = {ANY: "full, where anybody has it", "": "full protocol"}
     protocols: set[str] = set()
     for view in chosen_views:
         everybody = ranked(loaded, view, average=average)

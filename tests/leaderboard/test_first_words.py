@@ -15,6 +15,23 @@ def test_a_search_shows_a_run_with_few_tasks_too(monkeypatch, runs):
     assert "biobench export MODEL --format bibtex" in texts(app)
 
 
+def test_page_one_says_what_boxes_are_for_and_what_ranks_are_possible(monkeypatch, runs, stores):
+    told = texts(open_app(monkeypatch, runs, suite="English"))
+    assert "Tick two to five rows to compare them." in told
+    assert "possible" not in board(open_app(monkeypatch, stores["published"])).columns
+    for store in ("runs", "published"):
+        app = open_app(monkeypatch, stores[store])
+        has_column = any("possible" in table.value for table in app.dataframe)
+        assert ("Possible: the ranks among the runs here" in texts(app)) == has_column
+        (link,) = app.get("page_link")
+        assert link.proto.label == "Compare two to five models"
+
+
+def test_no_protocol_in_the_list_is_longer_than_the_list_is_wide(monkeypatch, stores):
+    app = open_app(monkeypatch, stores["shipped"])
+    assert max(map(len, app.selectbox(key="protocol").options)) <= 30
+
+
 def test_compare_says_which_protocol_it_took_and_refuses_two_names_of_the_same_runs(
     monkeypatch, stores
 ):
