@@ -39,6 +39,6 @@ def millions(parameters: int) -> str:
 
 def cell_text(cell: object) -> str:
     """As a table shows it."""
-    if isinstance(cell, float) and not isinstance(cell, ShownNumber):
-        return f"{cell:.1f}"
-    return str(cell)
+    if isinstance(cell, ShownNumber) or not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:,.0f}" if cell > 100 else f"{cell:.1f}"

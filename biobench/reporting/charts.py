@@ -15,6 +15,7 @@ import pandas as pd
 
 from biobench.reporting.escape import plain
 from biobench.reporting.row import Row
+from biobench.reporting.scales import cost_scale, score_scale
 
 if TYPE_CHECKING:
     from biobench.reporting.details.pretraining import TrainingRun
@@ -133,7 +134,7 @@ def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
     """
     frame = pd.DataFrame(rows).sort_values("score", ascending=False)
     frame = frame.drop_duplicates(["model", "result"])
-    scale, middle = _cost_scale(frame["cost"].astype(float))
+    scale, middle = cost_scale(frame["cost"].astype(float))
     axis = alt.Axis(format="~s", tickCount=5, labelOverlap=True)
     y = alt.Y("score:Q", title="mean score", axis=alt.Axis(format=_SHORT))
     axes = {
@@ -154,17 +155,6 @@ def scatter(rows: Points, cost: str, ink: str = INK) -> Any:
         dear.encode(**axes, text="model:N"),
     ]
     return alt.layer(*layers).properties(height=260)
-
-
-def _cost_scale(costs: pd.Series[float]) -> tuple[Any, float]:
-    """The scale, and the cost in the middle of the axis."""
-    low = costs.min()
-    high = costs.max()
-    # a domain of one's own: padding in pixels turned the axis round on narrow screens
-    if low <= 0:
-        return alt.Scale(domain=[low - 1, high * 1.1 + 1]), (low + high) / 2
-    room = max((high / low) ** 0.15, 1.3)
-    return alt.Scale(type="log", domain=[low / room, high * room]), (low * high) ** 0.5
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +188,10 @@ def scores(
     at `score`, with its `name`.
     """
     frame = pd.DataFrame(points)
-    x = _points_axis("score", title).scale(zero=False, padding=10)
+    drawn = [*frame["score"], *frame["low"], *frame["high"]]
+    drawn += [mark["score"] for mark in (*behind, *baselines)]
+    scale = score_scale(pd.Series(drawn, dtype=float))
+    x = _points_axis("score", title).scale(scale)
     y = _names_axis(by, _in_order(frame, by))
     results = _in_order(frame, "result")
     legend = None

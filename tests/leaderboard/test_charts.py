@@ -16,6 +16,7 @@ from biobench.reporting.escape import LONGEST
 from biobench.reporting.names import labels, shorten, without_revisions
 from biobench.reporting.printers import plain_note
 from biobench.reporting.row import Row
+from leaderboard.numbers import cell_text
 
 
 def point(model, cost, score):
@@ -78,6 +79,27 @@ def test_scores_have_a_shape_a_result_and_quiet_dots_and_ticks_behind():
     assert encoded["y"]["sort"] == ["gad", "hoc"]
     alone = charts.scores(points[:1], "task").to_dict()["layer"][-1]["encoding"]
     assert alone["shape"]["legend"] is None, "one kind of result needs no legend"
+
+
+def test_scores_within_one_point_are_drawn_on_ten():
+    near = [mark("gad", 54.6, "run here"), mark("hoc", 55.2, "run here")]
+    low, high = scores_scale(near)["domain"]
+    assert high - low == 10
+    assert (low + high) / 2 == pytest.approx(54.9)
+    assert scores_scale([mark("gad", 99.5, "run here")])["domain"] == [90, 100]
+    assert "domain" not in scores_scale(near, [{"task": "gad", "score": 70.0}])
+
+
+def scores_scale(points, behind=()):
+    """Of the horizontal axis."""
+    *_, marks = charts.scores(points, "task", behind=behind).to_dict()["layer"]
+    return marks["encoding"]["x"]["scale"]
+
+
+def test_numbers_above_a_hundred_have_no_decimals():
+    assert cell_text(2126.12) == "2,126"
+    assert cell_text(100.0) == "100.0"
+    assert cell_text(3.04) == "3.0"
 
 
 def test_a_legend_grows_over_the_names_beside_the_chart():
