@@ -184,9 +184,9 @@ def _studies(studies: Sequence[StudyTable]) -> None:
             "Difference of each arm to its study's reference, with its interval",
         )
         about = (
-            "Dot: difference to the study's reference, in points. Line: interval, corrected for "
-            "all arms of the study. Filled: the interval leaves out zero. ↳: the study repeats "
-            "the one above."
+            "Dot: difference to the study's reference, in points. Line: interval, corrected (Holm) "
+            "for the differences of its own study, not for those of the other studies. Filled: "
+            "this interval leaves out zero. ↳: the study repeats the one above."
         )
         if any(row["low"] is None for row in differences):
             about += " No line: too few pretraining seeds for an interval."
@@ -274,7 +274,10 @@ def _study_table(study: StudyTable) -> None:
     noise = "pretraining seeds"
     if any(row.test_sets for row in study.rows):
         noise += " and test sets"
-    st.caption(f"Interval over {noise}, at the level of a correction for all rows.")
+    st.caption(
+        f"Interval over {noise}, at the level at which Holm's correction for the differences of "
+        "this table, not of other studies, decided."
+    )
 
 
 def _published() -> None:

@@ -57,6 +57,8 @@ def test_studies_on_a_part_of_the_mentions_say_which_and_words_are_explained(mon
     told = texts(open_app(monkeypatch, stores["shipped"], "pretraining"))
     assert "seen: scores on seen mentions, of the study “the detour against its twin" in told
     assert "No line: too few pretraining seeds" in told
+    assert "corrected (Holm) for the differences of its own study, not for those of" in told
+    assert "Holm's correction for the differences of this table, not of other studies" in told
     assert "Detour: the model learns for a while to predict the next word (CLM)" in told
 
 
