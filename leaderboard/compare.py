@@ -86,7 +86,11 @@ def show() -> None:
     with st.expander("All numbers"):
         quoted = " ".join(map('"{}"'.format, chosen))
         wanted = "".join(map(" --task {}".format, tasks))
-        st.code(f"biobench compare {quoted} --average {average}{wanted}", language="bash")
+        st.code(
+            f"biobench compare {quoted} --average {average}{wanted}",
+            language="bash",
+            wrap_lines=True,
+        )
         st.code(answer.text, language=None)
         for note in answer.notes:
             st.text(f"* {shorten(plain_note(page.without_commands(note)))}")

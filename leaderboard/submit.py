@@ -17,7 +17,7 @@ from biobench.submission.checks import DRAW_COMMAND, Verification
 from biobench.submission.guard import verify
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
 from leaderboard.launch import is_public
-from leaderboard.page import literal, results_dir
+from leaderboard.page import literal, results_dir, text
 
 MOST_LINES = 1_000
 PACKED = "submissions"
@@ -39,9 +39,12 @@ def show() -> None:
         "the pack as the results repository says."
     )
     pack = f"{PACKED}/my-encoder"
+    against = "" if is_public() else f" --against {results_dir().name}"
     st.code(
-        f"biobench submit my-org/my-encoder --out {pack}\nbiobench verify-submission {pack}",
+        f"biobench submit my-org/my-encoder --out {pack}\n"
+        f"biobench verify-submission {pack}{against}",
         language=None,  # the colour of options is too light to be read
+        wrap_lines=True,
     )
     megabytes = UPLOAD_BYTES // 2**20
     uploaded = st.file_uploader(
@@ -117,13 +120,13 @@ def _verdict(verification: Verification) -> None:
                 "code": check.code,
                 "grade": check.grade,
                 "where": literal(plain(check.where)),
-                "what": literal(plain(check.what)),
+                "what": text(check.what),
             }
         )
     # unlike a grid, it wraps its texts
     st.table(pd.DataFrame(rows).set_index("code"))
     # of our own words: what a finding quotes may come from the pack
-    if any(check.code == "W01" for check in order):
+    if not errors and any(check.code == "W01" for check in order):
         st.caption("What a maintainer runs:")
         st.code(DRAW_COMMAND, language=None)
     st.caption(

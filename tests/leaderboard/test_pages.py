@@ -436,6 +436,7 @@ def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
     honest_run(tmp_path / "results")
     app = open_app(monkeypatch, tmp_path / "results", "submit")
     assert app.button(key="check").disabled
+    assert app.code[0].proto.wrap_lines, "a phone cuts what does not wrap"
     for text in (app.code[0].value, SHARING.read_text(encoding="utf-8")):
         assert "--out submissions/my-encoder\nbiobench verify-submission submissions/my-" in text
     monkeypatch.chdir(tmp_path)
@@ -454,6 +455,23 @@ def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
     assert uploaded.state == "verified"
     assert uploaded.checks == examine(pack).checks
     assert {c.code for c in checked(io.BytesIO(b"not a zip")).checks} == {"L06"}
+
+
+def test_a_refused_pack_is_offered_no_draw_and_findings_are_shown_whole():
+    app = AppTest.from_function(draw_refused, default_timeout=60).run()
+    assert "is damaged" in app.error[0].value
+    assert app.table[0].value["what"].iloc[-1].endswith("the last words")
+    assert not app.code
+
+
+def draw_refused():
+    """The verdict on a pack with a damaged score, which else would wait for a maintainer."""
+    from biobench.submission.checks import Check, Verification
+    from leaderboard.submit import _verdict
+
+    damaged = Check("M04", "error", "runs", "is damaged")
+    waits = Check("W01", "person", "runs", 40 * "word " + "the last words")
+    _verdict(Verification("pack", "model", (damaged, waits)))
 
 
 def test_a_submitted_needle_run_is_no_other_row_of_the_run_here(tmp_path, monkeypatch):
