@@ -30,4 +30,5 @@ def restore_choices() -> None:
             dropped[key] = values
     if dropped:
         st.query_params.update(dropped)
-        st.rerun()
+        with context.session_state.query_params() as asked:
+            asked.set_initial_query_params_from_current()

@@ -96,6 +96,8 @@ def _name_opening(key: str, opening: str | list[str], options: Set[str]) -> None
     if not options.isdisjoint(st.query_params.get_all(key)):
         return
     choice = st.session_state.get(key, opening)
+    if not choice:
+        return
     # of a widget that is drawn already the address has what is set below
     with suppress(StreamlitAPIException):
         st.query_params[key] = choice

@@ -146,7 +146,9 @@ def test_headline_on_the_shipped_store(browser, address):
         head, *lines = rows(page, 1)
         ranks = {line[head.index("model")]: line[head.index("#")] for line in lines}
         assert ranks["ModernBERT-bio-large CLM detour (50B)"] == "1"
-        assert ranks["causal-detour-1.1M"] == "", "the small protocol has a ranking of its own"
+        assert ranks["causal-detour-1.1M [small protocol]"] == "", (
+            "the small protocol has a ranking of its own"
+        )
 
 
 def test_headline_on_the_published_store_and_the_table_of_the_paper(browser, address):
