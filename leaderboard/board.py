@@ -244,7 +244,8 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
         averaging = "Each task counts by the average that publications print."
     sentences = [
         f"Percent. {averaging} ± is half the 95% interval over seeds.",
-        "The mean is over corpora: tasks of one corpus count once, by their own mean.",
+        "The mean is over corpora: tasks of one corpus count once, by their own mean, so it may "
+        "differ from a mean that a publication prints.",
         "Blue rows are runs here; the grey row is the best baseline without an encoder.",
     ]
     if has_published:

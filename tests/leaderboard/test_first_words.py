@@ -18,6 +18,7 @@ def test_a_search_shows_a_run_with_few_tasks_too(monkeypatch, runs):
 def test_page_one_says_what_boxes_are_for_and_what_ranks_are_possible(monkeypatch, runs, stores):
     told = texts(open_app(monkeypatch, runs, suite="English"))
     assert "Tick two to five rows to compare them." in told
+    assert "it may differ from a mean that a publication prints" in told
     assert "possible" not in board(open_app(monkeypatch, stores["published"])).columns
     for store in ("runs", "published"):
         app = open_app(monkeypatch, stores[store])
