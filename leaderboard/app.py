@@ -61,6 +61,7 @@ _STYLE = """<style>
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
+[class*=st-key-bb_cards] [data-testid=stPageLink] p { text-decoration: underline; }
 .bb-cards small span { display: inline-block; }
 [data-testid=stExpandSidebarButton] { width: auto !important; gap: .3rem; }
 [data-testid=stExpandSidebarButton]::after { content: "Menu"; }
