@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from biobench.comparison.compare import compare
 from biobench.reporting.curve import answer, curves_of
@@ -21,13 +18,10 @@ from biobench.reporting.details.needle import map_html, needle_grids
 from biobench.reporting.frame import build
 from biobench.reporting.results import load
 from biobench.reporting.tasks import shipped
-from biobench.submission.pack import submit
-from biobench.submission.verify import examine
 from leaderboard import page
 from leaderboard.board import _choose_views
 from leaderboard.launch import RESULTS_VARIABLE
 from leaderboard.needle import read_grids
-from leaderboard.submit import checked
 from leaderboard.tasks import names_of
 from tests.helpers import compare_make
 from tests.helpers.app_make import (
@@ -42,12 +36,9 @@ from tests.helpers.app_make import (
 )
 from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run, save_runs
-from tests.helpers.submission_make import honest_run
 from tests.helpers.view_make import save_needle, save_pretraining
-from tests.leaderboard.conftest import HOSTILE, TASKS
+from tests.leaderboard.conftest import HOSTILE
 from tests.reporting.test_curve import FIRST, SECOND, TASK, save_curve
-
-SHARING = Path(__file__).parents[2] / "docs" / "sharing.md"
 
 
 @pytest.fixture(scope="session")
@@ -220,55 +211,6 @@ def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):
     assert tasks.options.index("pubmedqa") > tasks.options.index("gad")
 
 
-OPENINGS = {
-    "models": {"model": HOSTILE},
-    "tasks": {"task": "anatem"},
-    "compare": {"models": ["org/high", "org/middle"], "only": sorted(TASKS)},
-    "errors": {"model": HOSTILE, "task": "bc5cdr", "seed": "42"},
-    "needle": {"task": "needle_en", "models": "org/low"},
-}
-"""Page -> the choices that it opens with over `runs`."""
-
-
-@pytest.mark.parametrize("path", OPENINGS)
-def test_the_address_names_every_choice_that_other_data_would_change(monkeypatch, runs, path):
-    assert dict(open_app(monkeypatch, runs, path).query_params) == OPENINGS[path]
-
-
-def test_a_choice_of_another_page_that_this_one_does_not_have_leaves_the_address():
-    app = AppTest.from_function(draw_two_pages, default_timeout=60)
-    assert app.run().selectbox(key="task").value == app.query_params["task"] == "gad"
-    app.session_state["is_second"] = True
-    app.run()
-    assert app.selectbox(key="task").value == app.query_params["task"] == "needle_en"
-
-
-def draw_two_pages():
-    """Two choices with one name in the link."""
-    import streamlit as st
-
-    from leaderboard.choices import choose
-
-    tasks = ["needle_en", "needle_fr"] if "is_second" in st.session_state else ["gad", "hoc"]
-    choose("Task", tasks, "task", from_data=True)
-
-
-def test_other_models_are_compared_over_all_their_tasks(monkeypatch, runs):
-    app = open_app(monkeypatch, runs, "compare", models=["org/high", "org/low"], only=["gad"])
-    assert app.multiselect(key="only").value == ["gad"]
-    app.multiselect(key="models").set_value(["org/low", "org/middle"]).run()
-    assert app.multiselect(key="only").value == []
-    assert "only" not in app.query_params
-
-
-def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
-    app = open_app(monkeypatch, runs, "models", model="<b>gone</b>")
-    assert "<b>gone</b>" in texts(app)
-    app = open_app(monkeypatch, runs, "compare", models=["org/high", "gone", "org/low"])
-    assert app.multiselect(key="models").value == ["org/high", "org/low"]
-    assert "gone" in texts(app)
-
-
 def test_a_task_page_shows_thirty_lines_and_all_on_demand(monkeypatch, tmp_path):
     for number in range(40):
         save_run(tmp_path, f"org/model-{number}", "jnlpba", 42, 0.3 + number / 100)
@@ -429,49 +371,6 @@ def test_names_are_neither_markup_nor_links(name):
     assert re.search(r"(?i)www\.|://[^\u200b]|:[a-z/]|@[a-z]", shown) is None
     assert re.search(r"(?<!\\)[`*_\[\]<>|~$:#&]", shown) is None
     assert page.link(name) == (f"<{name}>" if name == "https://evil.example" else shown)
-
-
-def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
-    """In the folder that the page and docs/sharing.md name, which `submit` makes by itself."""
-    honest_run(tmp_path / "results")
-    app = open_app(monkeypatch, tmp_path / "results", "submit")
-    assert app.button(key="check").disabled
-    assert app.code[0].proto.wrap_lines, "a phone cuts what does not wrap"
-    for text in (app.code[0].value, SHARING.read_text(encoding="utf-8")):
-        assert "--out submissions/my-encoder\nbiobench verify-submission submissions/my-" in text
-    monkeypatch.chdir(tmp_path)
-    pack = submit("org/tiny", "results")
-    offered = app.run().selectbox(key="pack_here").options
-    assert [option.partition("/")[0] for option in offered] == ["–", "submissions"]
-    app.selectbox(key="pack_here").select_index(1).run()
-    app.button(key="check").click().run()
-    assert "waits for a maintainer" in app.warning[0].value, "nobody else has runs on it here"
-    assert app.code[1].value == "biobench reproduce --of SUBMISSION --draw", "to be copied"
-    app.file_uploader(key="pack").set_value(("pack.zip", b"not a zip", "application/zip")).run()
-    app.button(key="check").click().run()
-    assert "zip" in app.error[0].value
-    archive = shutil.make_archive(str(tmp_path / "pack"), "zip", pack)
-    uploaded = checked(io.BytesIO(Path(archive).read_bytes()))
-    assert uploaded.state == "verified"
-    assert uploaded.checks == examine(pack).checks
-    assert {c.code for c in checked(io.BytesIO(b"not a zip")).checks} == {"L06"}
-
-
-def test_a_refused_pack_is_offered_no_draw_and_findings_are_shown_whole():
-    app = AppTest.from_function(draw_refused, default_timeout=60).run()
-    assert "is damaged" in app.error[0].value
-    assert app.table[0].value["what"].iloc[-1].endswith("the last words")
-    assert not app.code
-
-
-def draw_refused():
-    """The verdict on a pack with a damaged score, which else would wait for a maintainer."""
-    from biobench.submission.checks import Check, Verification
-    from leaderboard.submit import _verdict
-
-    damaged = Check("M04", "error", "runs", "is damaged")
-    waits = Check("W01", "person", "runs", 40 * "word " + "the last words")
-    _verdict(Verification("pack", "model", (damaged, waits)))
 
 
 def test_a_submitted_needle_run_is_no_other_row_of_the_run_here(tmp_path, monkeypatch):
