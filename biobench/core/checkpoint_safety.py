@@ -44,6 +44,8 @@ TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_to
 """What may name tokens beside those of the vocabulary."""
 INNER_TOKENIZER = "question_encoder_tokenizer"
 """The one folder from which a class of the library (RAG) reads another tokenizer."""
+LARGE_FILE = b"version https://git-lfs"
+"""How a pointer of git's extension for large files begins."""
 
 
 def check_folder(folder: Path) -> None:
@@ -116,13 +118,29 @@ def check_links(folder: Path, pattern: str = "*") -> None:
 
 
 def _check_kinds(folder: Path) -> None:
-    """Whoever opens a pipe waits; whoever reads a device may never end."""
+    """Whoever opens a pipe waits; whoever reads a device may never end; and git, without its
+    extension for large files, leaves a few lines in the place of each.
+    """
     for path in sorted(folder.iterdir()):
         kind = "link to nothing"
         if path.exists():
             kind = kind_of(path.stat().st_mode)
         if kind not in ("file", "folder"):
             raise ModelError(f"is a {kind}, not a file", hint="remove it", file=path)
+        if kind == "file" and _begin(path) == LARGE_FILE:
+            message = "stands for a large file that git has not fetched"
+            raise ModelError(message, hint="run `git lfs pull` in its repository", file=path)
+
+
+def _begin(path: Path) -> bytes:
+    """As many first bytes as `LARGE_FILE` has; none of a file that whoever needs it will not get to
+    read either.
+    """
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(LARGE_FILE))
+    except OSError:
+        return b""
 
 
 def read_mapping(path: Path, called: str) -> dict[str, Any]:

@@ -100,7 +100,9 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
         paths = spec_paths()
         if text not in paths:
             hint = suggest(text, list(paths), otherwise="`biobench tasks list` shows the ids")
-            if path.is_file():
+            if path.is_dir():
+                hint = "a folder is no task; a model's stands before --task"
+            elif path.is_file():
                 hint = "a task is an id or a path ending in .yaml"
             elif Path(f"{text}.yaml").is_file():
                 hint = f"did you mean '{text}.yaml'?"

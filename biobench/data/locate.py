@@ -100,6 +100,11 @@ def _is_resource(path: Path) -> bool:
     return path.name.startswith("._") or "__MACOSX" in path.parts
 
 
+def no_data(data_dir: Path) -> str:
+    """Where nothing is, and whether that is a folder at all."""
+    return f"no data below {data_dir}" + ("" if data_dir.is_dir() else " (no such folder)")
+
+
 def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     """The first source whose files are all at hand.
 
@@ -110,7 +115,7 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     complete = next(filter(attrgetter("complete"), locations), None)
     if complete is not None:
         return complete
-    problem = f"no data below {data_dir}"
+    problem = no_data(data_dir)
     for location in locations:
         if location.partial:
             raise _incomplete(task, location, data_dir)

@@ -256,6 +256,9 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if path.is_dir():
         path = model_folder(path)
         return path, _folder_name(path), None
+    if path.is_file():
+        hint = "give the folder that holds the checkpoint; unpack an archive first"
+        raise ModelError("is a file; a checkpoint is a folder", hint=hint, file=path)
     if model == DUMMY:
         return dummy_folder(), DUMMY, None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import get_args
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.locate import choose, data_folder
+from biobench.data.locate import choose, data_folder, no_data
 from biobench.data.suite import matching, picked, pool, skipped, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
@@ -259,7 +259,7 @@ def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
             missing[task.id] = error
     if not missing:
         return
-    problem = f"tasks {', '.join(missing)}: no data below {folder}"
+    problem = f"tasks {', '.join(missing)}: {no_data(folder)}"
     hints = [f"{task}: {error.hint}" for task, error in missing.items()]
     if len(missing) == 1:
         (reason,) = missing.values()

@@ -74,6 +74,8 @@ ARGUMENTS = [
         "training.epochs=1",
     ),
     ("tasks show demo_nre", "unknown task 'demo_nre'", "demo_ner"),
+    ("run demo_ner --task TINY", "unknown task", "a model's stands before --task"),
+    ("run TINY/config.json --task demo_ner", "a checkpoint is a folder", "unpack an archive"),
     ("tasks validate nowhere.yaml", "nowhere.yaml: no YAML file is there", "a folder of specs"),
     ("data fetch nope", "unknown task 'nope'", "biobench tasks list"),
     ("verify-submission nope", "'nope' is not a folder", "submit"),

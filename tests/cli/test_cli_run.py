@@ -124,7 +124,7 @@ def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench, ti
 
 def test_named_tasks_without_data_are_listed_with_their_steps(biobench, tmp_path):
     said = biobench("run org/m --task gad --task demo_topic --task deid")
-    assert said.refusal() == "tasks gad, deid: no data below data"
+    assert said.refusal() == "tasks gad, deid: no data below data (no such folder)"
     hint = said.err.splitlines()[-1]
     assert "gad: run `biobench data fetch gad`" in hint
     assert "deid: the data needs a signed agreement" in hint

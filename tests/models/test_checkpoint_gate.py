@@ -138,6 +138,14 @@ def test_a_tokenizer_names_no_other_files(folder: Path, fields: dict[str, Any]) 
     assert caught.value.file == str(path)
 
 
+def test_a_file_that_git_has_not_fetched_is_called_so(folder: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    (folder / "model.safetensors").write_text(pointer)
+    with pytest.raises(ModelError, match="a large file that git has not fetched") as caught:
+        find_checkpoint(str(folder))
+    assert "git lfs pull" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     "name",
     [
