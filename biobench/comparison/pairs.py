@@ -74,6 +74,7 @@ def pair_result(
         reason=reason,
         parts=_means_by_kind(rows),
         tasks_shown=_tasks_shown(labels, lines, guessing, alpha),
+        guessed=_guessed(labels, lines, guessing),
         untrained=_untrained(labels, rows),
         printed=printed,
     )
@@ -186,6 +187,15 @@ def _means_by_kind(rows: Sequence[PairedTask]) -> dict[str, KindPart]:
         difference = math.fsum(task_weights(corpora) * differences)
         means[kind] = KindPart(difference=difference, corpora=len(set(corpora)))
     return means
+
+
+def _guessed(labels: Labels, lines: Sequence[TaskLine], guessing: Guessing) -> tuple[str, ...]:
+    """The tasks on which neither model is above guessing."""
+    tasks = []
+    for line in lines:
+        if {(label, line.task) for label in labels} <= guessing.on_task:
+            tasks.append(line.task)
+    return tuple(tasks)
 
 
 def _tasks_shown(

@@ -111,7 +111,8 @@ class PairResult:
     and test sets; wider_answer: tasks like these; runs: these tasks over test sets alone, where the
     spread over seeds is unknown. Each is None where it is unknown, for the reason in words. parts:
     by kind of task, where there are several. tasks_shown: on how many tasks each model is shown to
-    be better, after Holm's correction over the tasks. untrained: models without seeds to vary.
+    be better, after Holm's correction over the tasks. guessed: the tasks on which neither is above
+    guessing. untrained: models without seeds to vary.
     printed: whether a side is known from print, so that test-set noise is in no answer.
     """
 
@@ -126,6 +127,7 @@ class PairResult:
     reason: str
     parts: Mapping[str, KindPart]
     tasks_shown: tuple[int, int]
+    guessed: tuple[str, ...]
     untrained: tuple[str, ...]
     printed: bool
     here: Conclusion | None = None

@@ -108,6 +108,8 @@ def guessing_clause(pair: PairResult) -> str:
     size = points(abs(pair.difference))
     if pair.here is not None:
         size += interval_words(pair, pair.here.interval)
+    elif pair.reason:
+        size += f" (not tested: {pair.reason})"
     return f"Not shown: {guessing}. The difference on {mean_of(pair)} is {size}"
 
 
@@ -186,7 +188,10 @@ def single_tasks_sentence(pair: PairResult) -> str:
         ahead += f", {pair.worse} ahead on {worse}"
     elif not better:
         ahead = f"neither is shown to be ahead on any of the {len(pair.tasks)}"
-    return f"Task by task, {ahead} (Holm's correction over the tasks)."
+    guessed = ""
+    if pair.guessed:
+        guessed = f" On {joined(pair.guessed)} neither is above guessing."
+    return f"Task by task, {ahead} (Holm's correction over the tasks).{guessed}"
 
 
 def sameness_sentence(pair: PairResult, same: Conclusion) -> str:

@@ -43,9 +43,9 @@ def test_printed_means_are_not_tested(held):
     assert (pair.wins, pair.ties, pair.losses) == (8, 0, 0)
     assert (pair.here, pair.beyond, pair.verdict.here) == (None, None, "not tested")
     assert held.verdict[0] == (
-        f"On the mean of 8 tasks (each task's own average), {DETOUR}'s printed mean is 2.1 points "
-        f"above the printed mean of {TWIN}; both models have a printed mean without spread, so not "
-        f"tested."
+        f"On the mean of 8 tasks over 6 corpora (each task's own average), {DETOUR}'s mean of "
+        f"printed scores is 2.1 points above the mean of printed scores of {TWIN}; both models "
+        f"have a printed mean without spread, so not tested."
     )
 
     lines = {line.task: line for line in held.pairs[0].tasks}
@@ -103,7 +103,7 @@ def test_printed_models_of_a_suite_are_compared_by_the_printed_score(tmp_path):
         "PubMedBERT-abstracts [gu2021]", "BERT-base-uncased", results_dir=tmp_path, suite="blurb"
     )
     assert len(result.tasks) == 13
-    assert "printed mean is " in result.verdict[0]
+    assert "'s mean of printed scores is " in result.verdict[0]
     assert "both models have a printed mean without spread, so not tested" in result.verdict[0]
 
 
