@@ -2,8 +2,8 @@
 
 The time of a run is taken as proportional to the characters that it reads and to the model's
 parameters, on one device. A run of the same model on the same task counts before one of the same
-model, and that before any other; where none reads the same texts as often, the speed of training
-counts.
+model, and that before any other of its size; where none reads the same texts as often, the speed
+of training counts.
 """
 
 from __future__ import annotations
@@ -31,17 +31,32 @@ _SAMPLE = 64
 """Texts of a task that are tokenised to tell how many tokens a character is."""
 
 
+ALIKE = 10
+"""A model with more than ten times the parameters, or less than a tenth, tells nothing of another:
+tiny ones spend their time elsewhere.
+"""
+
+
+class Rate(NamedTuple):
+    """How fast a model was. seconds: a character or a token."""
+
+    parameters: int
+    seconds: float
+
+
 class Pace:
     """How long the stored runs of the plan's tasks took on its device.
 
-    by_characters: seconds a character, by (model, task) and by model; under the empty key seconds a
-    character and parameter, of all models. by_tokens: seconds a token of every run there that
-    trained an encoder, by model; under the empty key seconds a token and parameter.
+    by_characters: seconds a character, by (model, task) and by model. by_tokens: seconds a token of
+    every run there that trained an encoder, by model. characters_of_all, tokens_of_all: the same of
+    all models, each with its parameters.
     """
 
     def __init__(self, plan: RunPlan) -> None:
         self.by_characters: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        self.by_tokens: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self.by_tokens: dict[str, list[float]] = defaultdict(list)
+        self.characters_of_all: list[Rate] = []
+        self.tokens_of_all: list[Rate] = []
         device = device_name(plan.device)
         origin = "checkpoint" if plan.request.track == READY else "run"
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
@@ -58,15 +73,15 @@ class Pace:
         """Count a stored run's speed of training, where it trained an encoder."""
         if brief.train_tokens_per_second and _trains_encoder(brief):
             seconds = 1 / brief.train_tokens_per_second
-            self.by_tokens[brief.weights,].append(seconds)
-            self.by_tokens[()].append(seconds / max(1, brief.parameters))
+            self.by_tokens[brief.weights].append(seconds)
+            self.tokens_of_all.append(Rate(brief.parameters, seconds))
 
     def _note_reading(self, brief: Brief, length: float) -> None:
         """Count the time of a stored run that read so many characters."""
         rate = brief.seconds / length
         self.by_characters[brief.weights, brief.task].append(rate)
         self.by_characters[brief.weights,].append(rate)
-        self.by_characters[()].append(rate / max(1, brief.parameters))
+        self.characters_of_all.append(Rate(brief.parameters, rate))
 
     def seconds(self, item: Item, tokens: int) -> float | None:
         """What the item, which reads so many tokens, will take; None where no stored run tells."""
@@ -76,16 +91,25 @@ class Pace:
         nearest_first = [
             (self.by_characters[model, item.task.id], length),
             (self.by_characters[model,], length),
-            (self.by_characters[()], length * parameters),
+            (_scaled(self.characters_of_all, parameters), length),
         ]
         if not item.is_frozen and item.track != READY:
-            nearest_first.append((self.by_tokens[model,], tokens))
-            nearest_first.append((self.by_tokens[()], tokens * parameters))
+            nearest_first.append((self.by_tokens[model], tokens))
+            nearest_first.append((_scaled(self.tokens_of_all, parameters), tokens))
         for rates, work in nearest_first:
             if rates and work:
                 seconds = median(rates) * work
                 return round(seconds, 1)
         return None
+
+
+def _scaled(rates: Sequence[Rate], parameters: int) -> list[float]:
+    """Seconds a unit of a model with so many parameters, by those of models of its size."""
+    scaled: list[float] = []
+    for rate in rates:
+        if rate.parameters <= ALIKE * parameters <= ALIKE**2 * rate.parameters:
+            scaled.append(rate.seconds * parameters / max(1, rate.parameters))
+    return scaled
 
 
 def _trains_encoder(brief: Brief) -> bool:

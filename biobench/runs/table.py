@@ -371,7 +371,10 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
             f"result of a model"
         )
     seconds = _known(planned, "seconds_expected")
-    time = "no timings on this device yet"
+    time = (
+        "no timings of models of this size on this device yet; `biobench speed MODEL` measures "
+        "tokens a second"
+    )
     if seconds:
         time = f"{about(sum(seconds))}, judged by stored runs on this device"
     if 0 < len(seconds) < len(planned):

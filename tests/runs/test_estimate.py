@@ -12,7 +12,7 @@ import pytest
 from biobench.core.progress import about, in_words
 from biobench.models.loading import load_tokenizer
 from biobench.runs import estimate
-from biobench.runs.estimate import Pace, characters, longest_first, steps_of, tokens_read
+from biobench.runs.estimate import Pace, Rate, characters, longest_first, steps_of, tokens_read
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, RunPlan, make_plan
 from tests.helpers.checkpoints import make_checkpoint
@@ -83,9 +83,11 @@ def test_the_nearest_kind_of_run_tells_the_time(
     )
     assert pace.seconds(ner, 1000) is None
     size = ner.checkpoint.parameters or 0
-    pace.by_tokens[()] = [0.002 / size]
-    assert pace.seconds(ner, 1000) == pytest.approx(2.0), "of another model, task, limit or recipe"
-    pace.by_tokens[ner.checkpoint.hash,] = [0.004]
+    pace.tokens_of_all = [Rate(size // 2, 0.001), Rate(size * 100, 9.0), Rate(size // 100, 9.0)]
+    assert pace.seconds(ner, 1000) == pytest.approx(2.0), (
+        "of another model of its size, task, limit or recipe"
+    )
+    pace.by_tokens[ner.checkpoint.hash] = [0.004]
     assert pace.seconds(ner, 1000) == pytest.approx(4.0), "of the same model"
     assert pace.seconds(replace(ner, track="frozen"), 1000) is None, "it trains no encoder"
     other_size = other.checkpoint.parameters or 0
@@ -94,9 +96,9 @@ def test_the_nearest_kind_of_run_tells_the_time(
         {
             (ner.checkpoint.hash, "demo_ner"): [rate],
             (ner.checkpoint.hash,): [rate],
-            (): [rate / size],
         }
     )
+    pace.characters_of_all = [Rate(size, rate)]
     assert pace.seconds(ner, 1000) == pytest.approx(10.0)
     assert pace.seconds(topic, 1000) == pytest.approx(
         10.0 * characters(topic) / characters(ner), abs=0.06
@@ -125,7 +127,7 @@ def test_a_dry_run_tells_how_long_the_rest_takes(
         return call(monkeypatch, capfd, "run", tiny, "--task", "demo_topic", *FAST, *arguments)
 
     biobench("--seeds 1 --track frozen").ok()  # a probe does not tell how long an encoder takes
-    assert "no timings on this device yet" in biobench("--seeds 1-3 --dry-run").out
+    assert "no timings of models of this size on this" in biobench("--seeds 1-3 --dry-run").out
     took = sorted(row["seconds"] for row in biobench("--seeds 1-2 --json").json())
     rows = biobench("--seeds 1-4 --dry-run --json").json()
     expected = [row["seconds_expected"] for row in rows if row["status"] == "planned"]
