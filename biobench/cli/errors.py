@@ -7,7 +7,14 @@ from typing import Annotated, get_args
 
 import typer
 
-from biobench.cli.console.arguments import DataDir, Json, SliceName, StoredResults, check_known
+from biobench.cli.console.arguments import (
+    DataDir,
+    IncludeAgreement,
+    Json,
+    SliceName,
+    StoredResults,
+    check_known,
+)
 from biobench.cli.console.output import answer, write_output
 
 
@@ -21,6 +28,7 @@ def errors(
     slice_: SliceName = None,
     documents: Annotated[int, typer.Option(min=0)] = 10,
     html: Path | None = None,
+    include_agreement: IncludeAgreement = False,
     data_dir: DataDir = None,
     results_dir: StoredResults = "results",
     as_json: Json = False,
@@ -45,7 +53,13 @@ def errors(
     if kind:
         kinds = tuple(k for k in KINDS if k in kind)
     mistakes = read_mistakes(
-        load(results_dir), model, task, seed=seed, data_dir=data_dir, slice=slice_
+        load(results_dir),
+        model,
+        task,
+        seed=seed,
+        data_dir=data_dir,
+        slice=slice_,
+        include_agreement=include_agreement,
     )
     if html is not None:
         write_output(html, as_page(mistakes, kinds, label))

@@ -90,6 +90,8 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private, bioben
             ).status
             == 0
         )
+    asked = biobench("errors one --task own_notes.yaml --include-agreement", results, data).ok()
+    assert WORD in asked.out, "the owner of the data may ask for it"
     assert silent(biobench("rescore", results, data)).status == 0
     assert silent(biobench("status", results)).status == 0
     silent(biobench("export one --format eval-results --dataset org/bench", results))

@@ -21,6 +21,7 @@ from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
 from biobench.score.slices import Part
+from biobench.store.tables import under_aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,17 @@ def read_mistakes(
     seed: int | None = None,
     data_dir: Location | None = None,
     slice: str | None = None,
+    include_agreement: bool = False,
 ) -> Mistakes:
     """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed
     unless one is named.
 
     Also of a run that reports leave out because its task fails its gate: mistakes may tell why.
     Texts come from the data below `data_dir`, where they are those of the run; data under an
-    agreement stays without. slice: only mentions and labels of this part of the gold
-    (`score.slices.SLICES`), which needs the data. Raises UsageError where there is no such run or
-    slice, DataUnavailableError where the gold itself is under an agreement and not at hand,
-    StoreError for damaged predictions.
+    agreement stays without, unless `include_agreement`. slice: only mentions and labels of this
+    part of the gold (`score.slices.SLICES`), which needs the data. Raises UsageError where there is
+    no such run or slice, DataUnavailableError where the gold itself is under an agreement and not
+    at hand, StoreError for damaged predictions.
     """
     spec = _spec_at_hand(task)
     name = task if spec is None else spec.id
@@ -91,6 +93,8 @@ def read_mistakes(
             "predictions",
         )
     documents, no_text = _documents_of(record, data_dir, task)
+    if no_text == UNDER_AGREEMENT and include_agreement:
+        no_text = ""
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
         gold, predictions = _top_answers(gold, predictions)
@@ -99,8 +103,9 @@ def read_mistakes(
         part = slice_part(record, slice, RunTextReader(data_dir, {name: task}))
         judged = judged_on(judged, part)
     texts = {}
-    if not record.redacted:
-        texts = {document.id: document.reading for document in documents or ()}
+    if not no_text:
+        named = under_aliases(documents or ()) if record.redacted else documents or ()
+        texts = {document.id: document.reading for document in named}
     return Mistakes(
         model=group.model,
         task=name,
@@ -158,6 +163,11 @@ def _named(others: Sequence[RunGroup]) -> Iterator[str]:
         yield f"other runs: '{plain(line_name(group.model, group.variant))}' (seeds: {seeds})"
 
 
+UNDER_AGREEMENT = (
+    "no text: the data is under an agreement (`biobench errors --include-agreement` shows it)"
+)
+
+
 def _documents_of(
     record: RunRecord, data_dir: Location | None, task: str
 ) -> tuple[Sequence[Document] | None, str]:
@@ -166,7 +176,7 @@ def _documents_of(
     try:
         documents = run_data(record, data_dir, task).test
         if load_task(task, record.overrides).spec.access == "agreement":
-            return documents, "no text: the data is under an agreement"
+            return documents, UNDER_AGREEMENT
     except BioBenchError as error:
         return documents, f"no text: {error}; {error.hint}"
     return documents, ""
