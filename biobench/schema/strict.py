@@ -135,6 +135,8 @@ class OneOf:
         return text
 
 
+MOST_MORE = 3
+"""Faults of a file that are told with the first; more are not."""
 MOST_KNOWN = 40
 """Names that are listed in a hint; more are not."""
 
@@ -200,8 +202,21 @@ class FieldError(ValueError):
 
 
 def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ()) -> SpecError:
-    """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
-    detail = _most_telling(error.errors(), located, prefix)
+    """The most telling of pydantic's complaints as one SpecError with line and suggestion; the
+    others by their lines.
+    """
+    telling, *others = [
+        _said(detail, located, prefix) for detail in _complaints(error, located, prefix)
+    ]
+    more = [other for other in others if other.line not in (None, telling.line)]
+    what = telling.what
+    for other in more[:MOST_MORE]:
+        what += f"; line {other.line}: {other.what}"
+    return SpecError(what, hint=telling.hint, file=located.file, line=telling.line)
+
+
+def _said(detail: Any, located: LocatedYaml, prefix: Path_) -> SpecError:
+    """One complaint with its line and suggestion."""
     path: Path_ = (*prefix, *detail["loc"])
     steps = set(chain.from_iterable(located.lines))
     field = ".".join(str(step) for step in path if step in steps)
@@ -250,15 +265,15 @@ def _library_words(detail: Any) -> tuple[str, str]:
     return message[0].lower() + message[1:], hint
 
 
-def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> Any:
-    """Of several complaints the one to show.
+def _complaints(error: ValidationError, located: LocatedYaml, prefix: Path_) -> list[Any]:
+    """The most telling complaint first.
 
     In a union every alternative complains under a step of its own, which the file does not have;
     the alternative with the fewest complaints is the one that was meant.
     """
     candidates: list[Any] = []
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
-    for detail in details:
+    for detail in error.errors():
         path = detail["loc"]
         depth = located.depth_of((*prefix, *path)) - len(prefix)
         if depth == len(path):
@@ -269,7 +284,8 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
     for alternatives in unions.values():
         meant: list[Any] = min(alternatives.values(), key=_misfit)
         candidates += meant
-    return max(candidates, key=lambda detail: (detail["type"] == "shape", len(detail["loc"])))
+    candidates.sort(key=lambda detail: (detail["type"] != "shape", -len(detail["loc"])))
+    return candidates
 
 
 def _misfit(complaints: list[Any]) -> tuple[bool, bool, int]:

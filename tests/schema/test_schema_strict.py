@@ -167,6 +167,19 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, old, new, line, words, h
     assert "\n" not in str(error)
 
 
+def test_several_mistakes_are_told_at_once(tmp_path):
+    path = write(tmp_path, "type: single_label", "type: single-label")
+    text = path.read_text().replace("learning_rate: 5e-5", "learning_rat: 5e-5")
+    path.write_text(text.replace("primary: macro_f1", "primary: macro"))
+    with pytest.raises(SpecError) as caught:
+        load_task(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:13: unknown key 'learning_rat'; line ")
+    assert "; line 5: type: input should be" in message
+    assert "; line 15: metric.primary: input should be" in message
+    assert caught.value.hint == "did you mean 'learning_rate'?"
+
+
 def test_a_wrong_override_is_blamed_and_not_the_file(tmp_path):
     path = write(tmp_path)
     with pytest.raises(SpecError) as caught:
