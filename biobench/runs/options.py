@@ -9,9 +9,11 @@ heavy.
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from pathlib import Path
@@ -27,7 +29,7 @@ from typing import (
     get_type_hints,
 )
 
-from biobench.errors import UsageError
+from biobench.errors import SpecError, UsageError
 
 Declared = TypeVar("Declared")
 Converted = TypeVar("Converted")
@@ -91,6 +93,13 @@ def _names(value: Names) -> tuple[str, ...]:
     return tuple(map(str, value))
 
 
+def _overrides(value: Names | Mapping[str, object]) -> tuple[str, ...]:
+    """``KEY=VALUE`` of each; of a mapping the values as JSON, which is YAML too."""
+    if not isinstance(value, Mapping):
+        return _names(value)
+    return tuple(f"{key}={json.dumps(field)}" for key, field in value.items())
+
+
 def _text(value: object) -> str | None:
     """As one writes it on the command line: several with commas between."""
     if value is None:
@@ -148,11 +157,11 @@ class RunRequest:
         None,
         "small: capped training documents and epochs, whole test splits; its own rows.",
     )
-    overrides: Several = Option(
+    overrides: Option[Names | Mapping[str, object], tuple[str, ...]] = Option(
         (),
         "Change a field of the spec, e.g. training.epochs=1.",
         "--set",
-        convert=_names,
+        convert=_overrides,
         metavar="KEY=VALUE",
     )
     dry_run: Switch = Option(False, "Print the plan and stop.")
@@ -249,6 +258,22 @@ def options() -> dict[str, Option[Any, Any]]:
     return {name: value for name, value in vars(RunRequest).items() if isinstance(value, Option)}
 
 
+def in_keywords(text: str) -> str:
+    """A message of the command line in the keywords of Python, ``--set`` as ``overrides``; commands
+    between backticks stay.
+    """
+    keywords = {}
+    for name, option in options().items():
+        for flag in "/".join(option.flags).split("/"):
+            keywords[flag] = name
+    parts = text.split("`")
+    for number in range(0, len(parts), 2):
+        parts[number] = re.sub(
+            r"--[a-z-]+", lambda found: keywords.get(found[0], found[0]), parts[number]
+        )
+    return "`".join(parts)
+
+
 def with_arguments_of(
     kind: Callable[Arguments, Declared],
 ) -> Callable[[Callable[[Declared], Result]], Callable[Arguments, Result]]:
@@ -259,7 +284,11 @@ def with_arguments_of(
     def decorate(function: Callable[[Declared], Result]) -> Callable[Arguments, Result]:
         @wraps(function)
         def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-            return function(kind(*args, **keywords))
+            try:
+                return function(kind(*args, **keywords))
+            except (UsageError, SpecError) as error:
+                what, hint = map(in_keywords, (error.what, error.hint))
+                raise type(error)(what, hint=hint, file=error.file, line=error.line) from error
 
         hints = get_type_hints(kind)
         parameters = []

@@ -17,8 +17,8 @@ from typer.main import get_command
 import biobench
 from biobench.cli.main import app
 from biobench.data.catalog import spec_paths
-from biobench.errors import UsageError
-from biobench.runs.options import RunRequest, options
+from biobench.errors import SpecError, UsageError
+from biobench.runs.options import RunRequest, in_keywords, options
 from biobench.runs.plan import make_plan
 from tests.helpers.cli_make import QUICK
 
@@ -61,6 +61,21 @@ def test_the_keywords_of_the_python_interface_are_these() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"seeds": "x"}, "seeds 'x' are not understood"),
+        ({"overrides": "training.epochs"}, "overrides 'training.epochs' is not KEY=VALUE"),
+        ({"protocol": "small", "overrides": "a.b=1"}, "overrides does not go with protocol small"),
+    ],
+)
+def test_python_is_told_in_its_own_keywords(given: dict[str, Any], words: str) -> None:
+    with pytest.raises((UsageError, SpecError)) as caught:
+        biobench.run("dummy", "demo_topic", **given)
+    assert words in caught.value.what
+    assert "--" not in str(caught.value) + caught.value.hint
+
+
 def test_what_is_given_becomes_what_is_planned() -> None:
     more: dict[str, Any] = {
         "seeds": range(42, 44),
@@ -77,6 +92,9 @@ def test_what_is_given_becomes_what_is_planned() -> None:
     )
     assert (given.parallel, given.overrides) == ("2", ("x=1",))
     assert RunRequest("m", seeds=7).seeds == "7"
+    mapped = {"training.epochs": 1, "training.max_steps": None, "head.pooling": "mean"}
+    written = ("training.epochs=1", "training.max_steps=null", 'head.pooling="mean"')
+    assert RunRequest("m", overrides=mapped).overrides == written
     again = dataclasses.replace(pickle.loads(pickle.dumps(given)), limit=3)
     assert (again.model, again.limit, again.started) == (given.model, 3, given.started)
     with pytest.raises(UsageError, match="threads is 0"):
@@ -125,7 +143,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_is_wrong_is_refused_before_training(
     encoder: Path, wrong: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(UsageError, match=re.escape(words)):
+    with pytest.raises(UsageError, match=re.escape(in_keywords(words))):
         biobench.run(encoder, tasks="demo_ner", **wrong)
     assert not Path("results").exists()
 
