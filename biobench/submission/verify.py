@@ -80,7 +80,9 @@ def examine(folder: Path, data_dir: DataRoot = None, against: Path | None = None
     checks += check_copies([StoredRun(Brief.of(record), store) for record in sound], earlier or [])
     checks += _denied(draws)
     leads = _unproved_leads(records, earlier, draws)
-    checks += [*leads, *check_seeds(records)]
+    if not is_refused(checks):  # what is refused waits for nobody, and its claims are not repeated
+        checks += leads
+    checks += check_seeds(records)
     return Verification(
         folder=str(folder),
         model=plain(manifest.model),
