@@ -138,10 +138,11 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
 def _table_line(result: TaskResult) -> str:
     """The row of the card's table, with the published average named."""
     published = result.rows[0]
+    guess = ", not above guessing" if published.guessing else ""
     cells = [
         for_markdown(result.info.name),
         str(published.n_seeds),
-        f"{get_metric(published.metric).words} {percent(published)}",
+        f"{get_metric(published.metric).words} {percent(published)}{guess}",
     ]
     for average in AVERAGES:
         cells.append(percent(result.row_of(METRICS[average])))
@@ -188,5 +189,6 @@ def _eval_results(results: Sequence[TaskResult], dataset: str | None) -> str:
 
 
 def seeds_words(row: Row) -> str:
-    """``mean of 9 seeds``."""
-    return "one seed" if row.n_seeds == 1 else f"mean of {row.n_seeds} seeds"
+    """``mean of 9 seeds``, and whether that is not above guessing."""
+    seeds = "one seed" if row.n_seeds == 1 else f"mean of {row.n_seeds} seeds"
+    return f"{seeds}, not above guessing" if row.guessing else seeds

@@ -86,10 +86,12 @@ class Report:
 
     def __repr__(self) -> str:
         """The beginning and the end of the table, runs of one's own first."""
-        columns = ["model", "task", "metric", "mean", "low", "high", "n_seeds", "source"]
+        columns = ["model", "variant", "task", "metric", "mean", "low", "high", "n_seeds", "source"]
         printed_last = self.frame.sort_values(
             "source", key=lambda source: source == "published", kind="stable"
         )
+        if not printed_last["variant"].any():
+            columns.remove("variant")
         return str(printed_last[columns].to_string(max_rows=MOST_ROWS, index=False))
 
     def _repr_html_(self) -> str:

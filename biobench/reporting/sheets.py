@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from biobench.core.grouped import grouped
@@ -11,6 +13,7 @@ from biobench.reporting.frame import Report
 from biobench.reporting.groups import Source
 from biobench.reporting.literature.comparison import LIKELY
 from biobench.reporting.row import METRICS, Row, in_percent
+from biobench.schema.kind import get_metric
 from biobench.score.slices import SLICES
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
@@ -98,6 +101,22 @@ def percent(row: Row | None) -> str:
     return text
 
 
+def _metrics_of(rows: Sequence[Row]) -> str:
+    """`` (micro F1: bc5cdr; macro F1 else)``: which average each task counts by."""
+    metrics = dict.fromkeys((row.metric, row.task) for row in rows)
+    tasks_of = grouped(metrics, itemgetter(0))
+    if not tasks_of:
+        return ""
+    commonest = max(tasks_of, key=lambda metric: len(tasks_of[metric]))
+    others = []
+    for metric, pairs in tasks_of.items():
+        if metric != commonest:
+            tasks = ", ".join(task for _, task in pairs)
+            others.append(f"{get_metric(metric).words}: {tasks}")
+    last = get_metric(commonest).words
+    return f" ({'; '.join([*others, f'{last} else'])})" if others else f" ({last})"
+
+
 def caption(report: Report) -> str:
     """What the numbers are."""
     if report.caption:
@@ -110,9 +129,9 @@ def caption(report: Report) -> str:
     if report.average != "paper":
         averaging = words[METRICS[report.average]]
     elif any(row.source == "published" for row in report.rows):
-        averaging = "Each task by the average of its published scores"
+        averaging = f"Each task by the average of its published scores{_metrics_of(report.rows)}"
     else:
-        averaging = "Each task by the average that its spec names"
+        averaging = f"Each task by the average that its spec names{_metrics_of(report.rows)}"
     part = ""
     if report.slice:
         part = f"Of {SLICES[report.slice].words} ({SLICES[report.slice].meaning}). "

@@ -100,8 +100,18 @@ def test_the_hub_reads_the_model_card(results):
 def test_an_accuracy_is_not_called_f1():
     card = ModelCard(export("all-MiniLM-L6-v2", "model-card", ROOT / "results"))
     types = {r.metric_name: r.metric_type for r in card.data.eval_results}
-    assert types["accuracy (mean of 3 seeds)"] == "accuracy"
+    assert types["accuracy (mean of 3 seeds, not above guessing)"] == "accuracy"
     assert types["macro F1 (mean of 3 seeds)"] == "f1"
+
+
+def test_a_score_of_guessing_is_called_so():
+    card = export("all-MiniLM-L6-v2", "model-card", ROOT / "results")
+    guessed = [line for line in card.splitlines() if "not above guessing" in line]
+    assert len(guessed) == 5, "four averages and a line of the table"
+    assert guessed[-1].startswith("| PubMedQA, expert-labelled questions | 3 | accuracy 55.1")
+    file = export("all-MiniLM-L6-v2", "eval-results", ROOT / "results", dataset="org/bench")
+    noted = {entry["dataset"]["task_id"]: entry["notes"] for entry in yaml.safe_load(file)}
+    assert [task for task, notes in noted.items() if "guessing" in notes] == ["pubmedqa"]
 
 
 def test_the_hub_reads_the_result_file(results):

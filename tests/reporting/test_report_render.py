@@ -115,12 +115,13 @@ def test_html_draws_the_charts_of_the_board_or_says_what_is_missing(tmp_path, mo
 def test_the_caption_of_own_tasks_speaks_of_no_publication(tmp_path):
     save_run(tmp_path, "tiny", "my_task", 42, 0.5)
     captions = [
-        caption(build(tmp_path, "paper", tasks=[task])).partition(",")[0]
-        for task in ("my_task", "gad")
+        caption(build(tmp_path, "paper", tasks=tasks)).partition(", in percent")[0]
+        for tasks in (["my_task"], ["gad"], ["gad", "hoc", "ncbi_disease"])
     ]
     assert captions == [
-        "Each task by the average that its spec names",
-        "Each task by the average of its published scores",
+        "Each task by the average that its spec names (micro F1)",
+        "Each task by the average of its published scores (macro F1)",
+        "Each task by the average of its published scores (micro F1: ncbi_disease; macro F1 else)",
     ]
 
 
