@@ -206,6 +206,8 @@ def _guessed(corpus: _Corpus) -> list[str]:
         f"labels: {len(labels)}: {shown}",
         f"splits: {', '.join(splits)}",
     ]
+    if corpus.splits != "official":
+        lines.append(f"drawn: {corpus.splits}")
     further = {
         "columns": _names(proposal.columns),
         "not read": _names(proposal.unused),
