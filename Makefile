@@ -1,5 +1,6 @@
 # One command each, from a bare checkout with Python 3.11 or newer. All of it lies in .venv.
 #   make demo    installs what is needed and runs the demo       make test       installs the test tools and runs the tests
+#   make install installs alone
 #   make checks  lint, format and types                          make test-fast  units alone: no training, no processes
 #   make site    builds the documentation into build/site        make test-slow  the long proofs, as every night
 #   make HASHES=1 TARGET   installs every file by its hash (requirements.lock: Linux on x86-64, Python 3.11, CUDA)
@@ -26,9 +27,11 @@ endif
 
 FAST = comparison core encode export kinds reporting schema score stats store
 
-.PHONY: demo test test-fast test-slow checks site
+.PHONY: install demo test test-fast test-slow checks site
 demo: .venv/installed
 	.venv/bin/biobench demo
+
+install: .venv/installed
 
 test: .venv/test-tools
 	OMP_NUM_THREADS=1 .venv/bin/pytest -n auto --dist loadfile -m "not slow"

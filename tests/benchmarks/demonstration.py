@@ -115,7 +115,8 @@ def arms(studies: Sequence[StudyScores]) -> str:
     study = studies[0].study
     seeds = " | ".join(f"seed {seed}" for seed in study.seeds)
     lines = [
-        f"| tokens | arm | {seeds} | mean | difference to {study.reference} (corrected interval) |",
+        f"| tokens | arm | {seeds} | mean | difference to {study.reference} "
+        "(corrected for the arms of its study) |",
         f"|--:|---|{'--:|' * len(study.seeds)}--:|--:|",
     ]
     for _, row in _lines(studies):
