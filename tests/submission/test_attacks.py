@@ -558,6 +558,10 @@ def test_the_first_model_on_a_task_waits(stored, tmp_path):
     (check,) = (c for c in examine(pack, against=tmp_path / "board").checks if c.code == "W01")
     assert "is the first on this task" in check.what
     assert examine(pack).state == "verified", "no results folder, nobody to lead"
+    change_record(pack, lambda claimed: claimed["scores"].update(macro_f1=0.99))
+    lied = examine(pack, against=tmp_path / "board")
+    assert lied.state == "refused"
+    assert "W01" not in every_code(lied), "what is refused waits for nobody"
 
 
 def scoring(
