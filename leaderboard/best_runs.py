@@ -141,7 +141,7 @@ def best_run_facts(best: BestRun) -> Iterator[str]:
     """Where the best of the runs here stands: a sentence each for its tasks, the best published,
     the published models and the baselines.
     """
-    model = f"{best.name} ({best.protocol})" if best.protocol else best.name
+    model = best.name
     if len(best.tasks) > MOST_NAMED:
         yield f"{model} has {joined(best.tasks)}."
     if best.published:

@@ -241,7 +241,10 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
     if average == "macro":
         averaging = "Each task counts by macro F1; a published score only where it is one."
     elif has_published:
-        averaging = "Each task counts by the average that publications print."
+        averaging = (
+            "Each task counts by the average that publications print; the task's page says where "
+            "one names none."
+        )
     sentences = [
         f"Percent. {averaging} ± is half the 95% interval over seeds.",
         "The mean is over corpora: tasks of one corpus count once, by their own mean, so it may "

@@ -8,9 +8,16 @@ from functools import partial
 import streamlit as st
 
 from biobench.comparison.result import PairResult
+from biobench.comparison.verdict import joined
 from biobench.reporting.results import Results
 from leaderboard import page
-from leaderboard.best_runs import best_run_facts, best_run_sentence, rival_sentence, verdict_on
+from leaderboard.best_runs import (
+    MOST_NAMED,
+    best_run_facts,
+    best_run_sentence,
+    rival_sentence,
+    verdict_on,
+)
 from leaderboard.launch import is_public
 from leaderboard.numbers import millions
 from leaderboard.ranking import Ranking, view_of
@@ -28,7 +35,8 @@ def show_headline(ranking: Ranking, loaded: Results) -> None:
     heading, on_tasks = f"{page.literal(ranking.title)}: {tasks}", ""
     if any(best.tasks != ranking.shared for best in ranking.best_runs):
         # the sentences are about several sets of tasks, and each names its own
-        heading, on_tasks = page.literal(ranking.title), f" on {tasks}"
+        named = joined(ranking.shared) if count <= MOST_NAMED else tasks
+        heading, on_tasks = page.literal(ranking.title), f" on {named}"
     st.subheader(heading, anchor=False)
     points, details = [], []
     runs_sentences = map(best_run_sentence, ranking.best_runs)

@@ -116,7 +116,8 @@ def gate_remark(layout: Parts, documents: SplitDocuments, type: str) -> list[str
         return [
             f"gate: {known} of {test} test texts are copies of training texts, or of groups "
             f"(patients, articles) that training has; that leaves {texts}, and the gate needs "
-            f"{UNITS}; draw the splits anew, by group"
+            f"{UNITS}; draw the splits anew: `files: {{all: [...]}}` and "
+            "`splits: {ratios: [0.8, 0.1, 0.1], by: group}`"
         ]
     problem = "too small for any split"
     if "test" in layout.corpus.files:

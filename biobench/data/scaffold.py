@@ -185,9 +185,10 @@ def _detected(corpus: _Corpus, source: CountedSource, findings: list[Finding]) -
     if corpus.hub is not None:
         name = f"{corpus.hub.repo}, configuration {corpus.hub.config}"
         lines.insert(0, f"hub: {name}, commit {corpus.hub.revision}")
+    access = "open (--clinical where the texts are patients')"
     if corpus.personal:
-        lines.append(f"access: agreement ({corpus.personal})")
-    return lines
+        access = f"agreement ({corpus.personal})"
+    return [*lines, f"access: {access}"]
 
 
 def _guessed(corpus: _Corpus) -> list[str]:

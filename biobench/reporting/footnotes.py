@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from biobench.reporting.entrants import line_name
 from biobench.reporting.groups import RunGroup
 from biobench.reporting.row import in_percent
 from biobench.schema.contamination import Contamination
@@ -148,7 +149,7 @@ def _score_notes(
 
 
 def _name(group: RunGroup) -> str:
-    return f"{group.model} on {group.task}"
+    return f"{line_name(group.model, group.variant)} on {group.task}"
 
 
 def contamination(group: RunGroup) -> Contamination | None:

@@ -94,10 +94,18 @@ def _names(value: Names) -> tuple[str, ...]:
 
 
 def _overrides(value: Names | Mapping[str, object]) -> tuple[str, ...]:
-    """``KEY=VALUE`` of each; of a mapping the values as JSON, which is YAML too."""
+    """``KEY=VALUE`` of each; of a mapping, which may hold others, the values as JSON, which is YAML
+    too.
+    """
     if not isinstance(value, Mapping):
         return _names(value)
-    return tuple(f"{key}={json.dumps(field)}" for key, field in value.items())
+    texts: list[str] = []
+    for key, field in value.items():
+        if isinstance(field, Mapping):
+            texts += [f"{key}.{text}" for text in _overrides(field)]
+        else:
+            texts.append(f"{key}={json.dumps(field)}")
+    return tuple(texts)
 
 
 def _text(value: object) -> str | None:

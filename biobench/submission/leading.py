@@ -115,7 +115,7 @@ def _passed(
         if best == -inf:
             yield "is the first on this task"
         elif mean > best:
-            yield f"lies above every other model ({100 * best:.2f})"
+            yield f"lies above every other run here ({100 * best:.2f})"
     if mean >= _possible(runs, metric) - NEAR_ORACLE:
         yield "is within a point of what is possible"
 

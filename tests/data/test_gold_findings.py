@@ -224,8 +224,7 @@ def test_a_pair_without_its_second_text_is_counted():
 
 
 def test_a_task_of_numbers_has_no_findings_on_labels():
-    document = Document("d", "d", "a text", "test", labels=("2.5",))
-    documents = {name: [document] for name in SPLITS}
+    documents = {name: [Document(name, name, "a text", name, labels=("2.5",))] for name in SPLITS}
     assert audit_gold(load_task("biosses").spec, documents, ("similarity",), {}) == []
 
 

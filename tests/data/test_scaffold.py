@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from biobench.baselines import gate
+from biobench.data.describe import validate
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
 from biobench.data.sniff import Wanted
@@ -148,11 +149,13 @@ def test_a_test_part_of_patients_that_training_has_is_not_called_too_small(tmp_p
     draft = scaffold(tmp_path / "leak", "made")
     (line,) = [line for line in draft.detected if line.startswith("gate:")]
     assert line.startswith("gate: 40 of 40 test texts are copies of training texts, or of groups ")
-    assert line.endswith("draw the splits anew, by group")
+    assert line.endswith("and `splits: {ratios: [0.8, 0.1, 0.1], by: group}`")
     # what nobody has looked at is not declared as known
     assert "groups.test-train" not in written(draft).spec.findings
-    alarms = verify(written(draft), tmp_path).as_dict()["alarms"]
-    assert alarms == ["groups.test-train", "groups.validation-train", "groups.test-validation"]
+    leaks = ["groups.test-train", "groups.validation-train", "groups.test-validation"]
+    assert verify(written(draft), tmp_path).as_dict()["alarms"] == leaks
+    shown = validate(written(draft).path, tmp_path).findings
+    assert [finding.name for finding in shown] == leaks
 
 
 WINDOWS = rows(60, text="fièvre à l’arrivée {i}", label=("aigu", "épisode"))

@@ -154,7 +154,7 @@ def test_a_headline_says_of_which_tasks_each_mean_is(monkeypatch, stores, demo):
     app = open_app(monkeypatch, stores["shipped"], suite="English", average="macro F1")
     assert "English" in [heading.value for heading in app.subheader]
     told = texts(app).replace("*", "")
-    assert "Best published on 2 tasks: PubMedBERT, mean 75.2." in told
+    assert "Best published on gad and hoc: PubMedBERT, mean 75.2." in told
     assert "Best run here: all-MiniLM-L6-v2, 70.6 ±6.3 on gad and ncbi_disease." in told
     whole = open_app(monkeypatch, demo)
     assert whole.subheader[0].value.endswith("2 tasks"), "the same for all that it says"

@@ -92,7 +92,7 @@ def test_what_is_given_becomes_what_is_planned() -> None:
     )
     assert (given.parallel, given.overrides) == ("2", ("x=1",))
     assert RunRequest("m", seeds=7).seeds == "7"
-    mapped = {"training.epochs": 1, "training.max_steps": None, "head.pooling": "mean"}
+    mapped = {"training": {"epochs": 1, "max_steps": None}, "head.pooling": "mean"}
     written = ("training.epochs=1", "training.max_steps=null", 'head.pooling="mean"')
     assert RunRequest("m", overrides=mapped).overrides == written
     again = dataclasses.replace(pickle.loads(pickle.dumps(given)), limit=3)

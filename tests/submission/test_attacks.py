@@ -581,7 +581,7 @@ NAMESAKE = "7" * 64
 @pytest.mark.parametrize(
     ("score", "task", "rivals", "words"),
     [
-        (0.7, "gad", [scoring(0.6, weights=NAMESAKE)], "lies above every other model (60.00)"),
+        (0.7, "gad", [scoring(0.6, weights=NAMESAKE)], "lies above every other run here (60.00)"),
         (0.7, "gad", [scoring(0.6)], "is the first on this task"),
         (0.7, "gad", [scoring(0.75, "org/other")], ""),
         (0.7, "gad", [scoring(0.6), scoring(0.75, "org/other")], ""),

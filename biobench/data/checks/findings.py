@@ -76,15 +76,13 @@ Cases = tuple[str, list[str], str]
 def audit(
     spec: TaskSpec, documents: Splits, labels: Sequence[str], known: Mapping[str, int]
 ) -> list[Finding]:
-    """All findings with a number above 0: texts that stand twice, groups of two splits, and those
-    of `audit_gold`.
+    """All findings with a number above 0: texts that stand twice, and those of `audit_gold`.
 
     known: name to the number that the spec knows of.
     """
     copies = chain(_duplicates(documents), _repeats(documents))
     return [
         *_findings(copies, known),
-        *_findings(_shared_groups(documents), known, of_the_corpus=False),
         *audit_gold(spec, documents, labels, known),
     ]
 
@@ -92,13 +90,13 @@ def audit(
 def audit_gold(
     spec: TaskSpec, documents: Splits, labels: Sequence[str], known: Mapping[str, int]
 ) -> list[Finding]:
-    """Findings on labels and mentions, which are quickly found.
+    """Findings on groups of two splits, labels and mentions, which are quickly found.
 
     Tasks that ask for a number have no labels that could lack a document, and concepts without a
     query are no mistake.
     """
     traits = KINDS[spec.type]
-    read = list(_remarked(documents))
+    read = [*_shared_groups(documents), *_remarked(documents)]
     if spec.is_ner:
         read += [*_dropped(documents), *_edges(documents)]
     if traits.numeric or traits.ranked:
