@@ -28,7 +28,7 @@ def main(out: Path) -> None:
     # the texts of real corpora must not get into a picture
     with (
         sync_playwright() as driver,
-        served(RESULTS, BIOBENCH_DATA_DIR=str(out / "none")) as address,
+        served(RESULTS, BIOBENCH_DATA_DIR="/corpora") as address,
     ):
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         # one page for all: the app's scripts are loaded and compiled once
