@@ -77,6 +77,8 @@ def show() -> None:
     rival = choose("Against", [ANY, *rivals], "against", names)
     try:
         mistakes = _mistakes_of(group, seed, loaded)
+        for meaning in mistakes.meanings:
+            st.caption(text(meaning))
         if rival != ANY:
             (rival_group,) = unread([groups[rival][task]])
             rival_seed = seed if seed in rival_group.seeds else rival_group.seeds[0]
@@ -188,23 +190,24 @@ def _against(mistakes: Mistakes, rival_mistakes: Mistakes, names: tuple[str, str
     st.text(f"A: {plain(names[0])} ({mistakes.seed})\nB: {plain(names[1])} ({rival_mistakes.seed})")
     show_table(_count_rows("label", counts, dict(zip(SIDES, SIDES, strict=True))))
     st.caption(
-        "Counted over the gold of the test documents that both runs share; too much is not "
-        "counted here."
+        "Counted over the gold of the test documents that both runs share; what is predicted and "
+        "not in the gold is not counted here."
     )
     wide, narrow = st.columns((7, 3))
     _, only_first, only_second, _ = SIDES
-    words = {only_first: f"what {only_first}", only_second: f"what {only_second}"}
+    words = {only_first: "what A alone has right", only_second: "what B alone has right"}
     with wide:
         side = choose("Documents with", list(words), "side", words)
     label = _choose_label(narrow, counts)
-    better = "A" if side == only_first else "B"
+    better, worse = ("A", "B") if side == only_first else ("B", "A")
     wanted = set(counts) if label == ANY else {label}
     wrong = []
     for pair in shared:
         if wanted & {gold.label for gold, right in pair.sides.items() if right == side}:
             # the marks of the model that is wrong say how it is wrong
             wrong.append(pair.second if side == only_first else pair.first)
-    _documents(wrong, mistakes, f"have something that {better} alone has right")
+    common = f"have something that {better} alone has right; the marks are of what {worse} predicts"
+    _documents(wrong, mistakes, common)
 
 
 def _why_no_text(mistakes: Mistakes) -> str:

@@ -282,6 +282,9 @@ def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monke
     counts = app.dataframe[0].value
     assert tuple(counts.columns) == ("label", *SIDES)
     assert counts["only B right"].sum() > counts["only A right"].sum()
+    told = texts(app)
+    assert "have something that A alone has right; the marks are of what B predicts" in told
+    assert "1 means that the sentence asserts an association" in told, "what the spec says of it"
 
 
 def test_the_needle_map_is_the_grid(runs):

@@ -52,7 +52,7 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
     mistakes in context.
     """
     lines = [_title(mistakes)]
-    lines += [words(remark, plain) for remark in mistakes.remarks]
+    lines += [words(remark, plain) for remark in (*mistakes.meanings, *mistakes.remarks)]
     for _, head, rows in _tables(mistakes):
         lines += ["", grid(head, rows)]
     lines.append("")
@@ -233,7 +233,7 @@ def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str
     escaped.
     """
     body = "".join(html_table(*table) for table in _tables(mistakes))
-    for remark in (*mistakes.remarks, mistakes.no_text):
+    for remark in (*mistakes.meanings, *mistakes.remarks, mistakes.no_text):
         if remark:
             body += f"<p>{words(remark, for_html)}</p>\n"
     chosen = selected(mistakes, kinds, label)

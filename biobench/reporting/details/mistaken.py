@@ -43,10 +43,10 @@ class Mistakes:
     identifying: bool = False
     """Whether the mentions identify people (tag `deidentification`), so that one missed is a leak.
     """
+    meanings: tuple[str, ...] = ()
+    """What the task's spec says of its labels."""
     remarks: tuple[str, ...] = ()
-    """What the task's spec says of its labels, why reports leave the run out where they do, and the
-    model's other runs on the task.
-    """
+    """Why reports leave the run out where they do, and the model's other runs on the task."""
 
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
@@ -116,7 +116,8 @@ def read_mistakes(
         variant=group.variant,
         no_text=no_text,
         identifying=slice is None and spec is not None and "deidentification" in spec.tags,
-        remarks=(*_meanings(spec), *_reasons_for_refusal(results, group), *_named(others)),
+        meanings=tuple(_meanings(spec)),
+        remarks=(*_reasons_for_refusal(results, group), *_named(others)),
     )
 
 
