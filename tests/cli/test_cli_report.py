@@ -297,6 +297,7 @@ def test_what_is_not_there_is_named(own, biobench, tmp_path):
     said = biobench("errors org/mine --task gad")
     assert said.refusal() == "'org/mine' has no stored run on 'gad'"
     assert "my_notes" in said.err
+    assert "only published scores are known" in biobench("errors PubMedBERT --task gad").err
     assert "no run with seed 7" in errors(biobench, own, "--seed", "7").refusal()
     assert errors(biobench, own, "--kind", "mised").refusal() == "--kind 'mised' is not known"
 

@@ -226,11 +226,12 @@ def _groups(results: Results, model: str, task: str) -> tuple[RunGroup, Sequence
     entrant = find_entrants([model], replace(results, groups=tuple(stored), cells={}))[0]
     groups = entrant.groups.get(task, ())
     if not groups:
-        tasks = ", ".join(sorted(entrant.groups))
-        raise UsageError(
-            f"'{plain(model)}' has no stored run on '{plain(task)}'",
-            hint=f"it has runs on: {tasks}" if tasks else "run it first",
-        )
+        hint = "run it first"
+        if entrant.groups:
+            hint = f"it has runs on: {', '.join(sorted(entrant.groups))}"
+        elif entrant.published:
+            hint = "only published scores are known of it, without predictions"
+        raise UsageError(f"'{plain(model)}' has no stored run on '{plain(task)}'", hint=hint)
     chosen = groups
     if len(groups) > 1:
         chosen = tuple(group for group in groups if group.departures.whole) or groups
