@@ -242,8 +242,8 @@ def errors(biobench: Run, own: Path, *more: str, data: str = "corpora") -> Said:
 def test_mentions_in_context_of_an_own_task(own, biobench):
     said = errors(biobench, own).ok()
     assert said.out.startswith("org/mine on my_notes, seed 42: mistakes in 2 of 2 test documents\n")
-    assert "missed: Disease The patient has [<asthma>] today\n" in said.out
-    assert "false: Disease [No] fever now\n" in said.out
+    assert "missed: Disease: The patient has [<asthma>] today\n" in said.out
+    assert "false: Disease: [No] fever now\n" in said.out
     assert "gold \\ predicted" not in said.out
     assert "false: " not in errors(biobench, own, "--kind", "missed").out
     rows = [

@@ -127,7 +127,7 @@ def test_a_mention_that_begins_its_sentence_is_shown_without_the_one_before():
     text = "He died. Cancer was found."
     judged = judge([Document("d", "g", text, "test", spans=(Span(9, 15, "D"),))], [])
     said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
-    assert "  missed: D [Cancer] was found.\n" in said
+    assert "  missed: D: [Cancer] was found.\n" in said
 
 
 def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():
@@ -137,9 +137,11 @@ def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():
         spans.append(Span(text.index(word), text.index(word) + len(word), label))
     judged = judge([Document("d", "g", text, "test", spans=tuple(spans))], [])
     said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
-    assert "  missed: Y He has [severe] pain today.\n" in said
-    assert "  missed: X [pain]\n" in said, "its sentence was shown just before"
-    assert f"  missed: X …{('A long way to a ' * 9)[-80:]}[cough] now\n" in said
+    assert "  missed: Y: He has [severe] pain today.\n" in said
+    assert "  missed: X [pain] in the sentence above\n" in said, (
+        "its sentence was shown just before"
+    )
+    assert f"  missed: X: …{('A long way to a ' * 9)[-80:]}[cough] now\n" in said
 
 
 def test_a_wrong_label_of_a_document_is_one_mistake():

@@ -82,8 +82,11 @@ def _document_lines(
     in_sight = range(0)
     for mark in chosen_marks:
         described = _alone(mark.span, text)
-        if text and mark.span.end and mark.span.end - 1 not in in_sight:
-            described, in_sight = _in_sentence(mark.span, text)
+        if text and mark.span.end:
+            if mark.span.end - 1 in in_sight:
+                described += " in the sentence above"
+            else:
+                described, in_sight = _in_sentence(mark.span, text)
         if len(mark.sides) == 2:
             described = f"gold {described} | predicted {_alone(mark.sides['predicted'], text)}"
         yield f"  {NAMES[mark.kind]}: {described}"
@@ -131,7 +134,7 @@ def _alone(span: Span, text: str) -> str:
 
 
 def _in_sentence(span: Span, text: str) -> tuple[str, range]:
-    """``Disease He has [asthma] today.``, dots where the sentence is cut, and which characters of
+    """``Disease: He has [asthma] today.``, dots where the sentence is cut, and which characters of
     the text this shows.
     """
     # with its first letter, whose capital may tell that a sentence begins there
@@ -146,7 +149,7 @@ def _in_sentence(span: Span, text: str) -> tuple[str, range]:
         right_part = f"{right_part[:AROUND]}…"
     mention = _on_one_line(text[span.start : span.end])
     sentence = f"{_on_one_line(left_part)}[{mention}]{_on_one_line(right_part)}"
-    return f"{plain(span.label)} {sentence}", in_sight
+    return f"{plain(span.label)}: {sentence}", in_sight
 
 
 def _on_one_line(text: str) -> str:
