@@ -320,22 +320,34 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
         if folder is not None:
             yield f"{model}: {folder}"
     scored = _scored(results)
+    yield from _nothing_right(scored)
     yield from _below_baselines(scored)
     for number, line in _SIGNS.items():
         if any(map(attrgetter(number), scored)):
             yield line
 
 
+def _nothing_right(scored: Sequence[RunResult]) -> Iterator[str]:
+    """A line for each row whose runs have nothing right, where no baseline says it."""
+    for row, runs in _by_row(scored).items():
+        is_zero = all(run.scores.get(run.paper) == 0 for run in runs)
+        if is_zero and not _known(runs, "baseline"):
+            yield f"{_row_words(*row)}: nothing is right, as after too short a training"
+
+
+def _row_words(model: str, task: str, settings: str) -> str:
+    """``tiny on gad (limit 40)``."""
+    return f"{model} on {task} ({settings})" if settings else f"{model} on {task}"
+
+
 def _below_baselines(scored: Sequence[RunResult]) -> Iterator[str]:
     """A line for each row of which some runs are below the best baseline."""
-    for (model, task, settings), runs in _by_row(scored).items():
+    for described, runs in _by_row(scored).items():
         baselines = _known(runs, "baseline")
         if not baselines:
             continue
-        row = f"{model} on {task}"
+        row = _row_words(*described)
         share = ""
-        if settings:
-            row += f" ({settings})"
         if len(baselines) < len(runs):
             share = f"{len(baselines)} of {len(runs)} runs "
         name, score = baselines[0]

@@ -277,6 +277,12 @@ def test_scores_below_a_baseline_say_so():
     assert line == "a on gad (training.epochs=1): below the baseline 39.70 (majority class)"
 
 
+def test_runs_with_nothing_right_say_so():
+    short = scored("a", 1, 0.0, limit=40)
+    line = next(end_of_run([short, scored("a", 1, 0.5)], "results"))
+    assert line == "a on gad (limit 40): nothing is right, as after too short a training"
+
+
 def test_the_published_average_is_the_number_and_macro_f1_stands_beside_it():
     scores = {"macro_f1": 0.5, "micro_f1": 0.6, "weighted_f1": 0.7}
     runs = [
