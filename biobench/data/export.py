@@ -50,14 +50,16 @@ def rows(documents: Iterable[Document], *, spans: bool) -> Iterator[dict[str, An
     texts), and its gold.
 
     Gold stands as `biobench score` reads predictions: `labels`, or (spans) `spans` with character
-    offsets; beside them the corpus's own `tokens` (character offsets) and `tags` where it has any.
+    offsets; beside them the corpus's own `tokens` (character offsets), their `words` and their
+    `tags` where it has any.
     """
     for d in documents:
         row: dict[str, Any] = {"document": d.id, "group": d.group, "text": d.text}
         if d.query:
             row["query"] = d.query
         if d.tokens:
-            row |= {"tokens": d.tokens, "tags": d.tags}
+            words = [d.text[start:end] for start, end in d.tokens]
+            row |= {"tokens": d.tokens, "words": words, "tags": d.tags}
         if d.pieces:
             row["pieces"] = d.pieces
         if spans:

@@ -277,6 +277,8 @@ def test_rows_hold_the_gold_in_the_form_of_predictions(biobench, tmp_path):
     biobench("data export demo_ner --split test --out test.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text().splitlines()]
     assert len(rows[0]["tokens"]) == len(rows[0]["tags"])
+    (start, end), *_ = rows[0]["tokens"]
+    assert rows[0]["words"][0] == rows[0]["text"][start:end]
     answers = [{"document": row["document"], "spans": row["spans"]} for row in rows]
     (tmp_path / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
     options = "--task demo_ner --model me --no-gate --json"
