@@ -177,7 +177,7 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
     )
     markdown = biobench("report --format md").out
     assert "†" in next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
-    remark = f"† leaky/model on diamed: {LEAKED} of {documents} test documents"
+    remark = f"† leaky/model [training.epochs=1] on diamed: {LEAKED} of {documents} test documents"
     assert remark in markdown.replace("\\", "")
 
     # a run made after the measurement has it from the start
