@@ -22,8 +22,10 @@ SUITES = ("fr", "en", "needle")
 """Folders of shipped specs that `--suite` runs; `all` is the three together."""
 
 
-EPOCHS, MAX_STEPS = "training.epochs", "training.max_steps"
-LENGTHS = ((EPOCHS, MAX_STEPS), (MAX_STEPS, EPOCHS))
+OTHER_UNIT = {
+    "training.epochs": "training.max_steps",
+    "training.max_steps": "training.epochs",
+}
 """The two units of a length of training, of which a spec gives one."""
 
 
@@ -121,7 +123,7 @@ def _unset(overrides: Sequence[str]) -> list[str]:
     """What takes back a spec's length of training that an override gives in the other unit."""
     named = {override.partition("=")[0].strip() for override in overrides}
     others = []
-    for key, other in LENGTHS:
+    for key, other in OTHER_UNIT.items():
         if key in named and other not in named:
             others.append(f"{other}=null")
     return others

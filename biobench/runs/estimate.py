@@ -105,9 +105,11 @@ class Pace:
 
 def _scaled(rates: Sequence[Rate], parameters: int) -> list[float]:
     """Seconds a unit of a model with so many parameters, by those of models of its size."""
+    smallest = parameters / ALIKE
+    largest = parameters * ALIKE
     scaled: list[float] = []
     for rate in rates:
-        if rate.parameters <= ALIKE * parameters <= ALIKE**2 * rate.parameters:
+        if smallest <= rate.parameters <= largest:
             scaled.append(rate.seconds * parameters / max(1, rate.parameters))
     return scaled
 

@@ -81,10 +81,7 @@ def audit(
     known: name to the number that the spec knows of.
     """
     copies = chain(_duplicates(documents), _repeats(documents))
-    return [
-        *_findings(copies, known),
-        *audit_gold(spec, documents, labels, known),
-    ]
+    return [*_findings(copies, known), *audit_gold(spec, documents, labels, known)]
 
 
 def audit_gold(

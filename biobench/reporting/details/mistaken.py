@@ -92,9 +92,7 @@ def read_mistakes(
             hint="`biobench report` has its correlation; the predicted numbers are in the stored "
             "predictions",
         )
-    documents, no_text = _documents_of(record, data_dir, task)
-    if no_text == UNDER_AGREEMENT and include_agreement:
-        no_text = ""
+    documents, no_text = _documents_of(record, data_dir, task, include_agreement)
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
         gold, predictions = _top_answers(gold, predictions)
@@ -170,13 +168,14 @@ UNDER_AGREEMENT = (
 
 
 def _documents_of(
-    record: RunRecord, data_dir: Location | None, task: str
+    record: RunRecord, data_dir: Location | None, task: str, include_agreement: bool
 ) -> tuple[Sequence[Document] | None, str]:
     """The run's test documents (None where they are not at hand), and why no text may be shown."""
     documents: Sequence[Document] | None = None
     try:
         documents = run_data(record, data_dir, task).test
-        if load_task(task, record.overrides).spec.access == "agreement":
+        is_bound = load_task(task, record.overrides).spec.access == "agreement"
+        if is_bound and not include_agreement:
             return documents, UNDER_AGREEMENT
     except BioBenchError as error:
         return documents, f"no text: {error}; {error.hint}"
