@@ -86,7 +86,8 @@ def task_infos(
     """
     infos = dict(shipped())
     for brief in records:
-        infos.setdefault(brief.task, _of_stored(brief))
+        if brief.task not in infos:
+            infos[brief.task] = _of_stored(brief)
     taken = {info.published_as for info in infos.values()}
     for value in published:
         if value.task not in taken:
