@@ -170,7 +170,7 @@ def _check_plain(path: Path) -> None:
     with suppress(FileNotFoundError):
         kind = kind_of(path.lstat().st_mode)
         if kind != "file":
-            raise StoreError(f"is a {kind}, not a claim", hint="delete it", file=path)
+            raise StoreError(f"is a {kind}, not a claim", hint="move it away", file=path)
 
 
 def _replaced(path: Path, beat: Heartbeat) -> bool:

@@ -350,7 +350,7 @@ class Store:
         try:
             return _NOTE.validate_json(content)
         except ValidationError as error:
-            raise StoreError("is not the note of a run", hint="delete it", file=path) from error
+            raise StoreError("is not the note of a run", hint="move it away", file=path) from error
 
     def _path(self, task_id: str, key: str, suffix: str) -> Path:
         folder = self.root / "runs"

@@ -206,7 +206,7 @@ def _take(
     if exists and theirs is not None and not _continues(ours, theirs):
         return (
             "kept",
-            "it is another submission, or was changed here since; delete it to pull it again",
+            "it is another submission, or was changed here since; move it away to pull again",
         )
     try:
         their_statement = statement_on(source, root)

@@ -198,6 +198,8 @@ def test_what_is_no_claim_is_said_and_not_waited_for(
             os.mkfifo(path)
         case "folder":
             path.mkdir()
-    with pytest.raises(StoreError, match=f"is a {kind}, not a claim"), store.claim("my_task", KEY):
+    problem = f"is a {kind}, not a claim"
+    with pytest.raises(StoreError, match=problem) as error, store.claim("my_task", KEY):
         pass
+    assert error.value.hint == "move it away"
     assert read_heartbeat(path) is None

@@ -190,8 +190,9 @@ def test_a_store_knows_which_command_made_a_run(store, tmp_path):
     store.note_command("my_task", key, 1.5)
     assert store.command_of("my_task", key) == 1.5
     (tmp_path / "locks" / "my_task" / f"{key}.command").write_bytes(b"[]")
-    with pytest.raises(StoreError, match="is not the note of a run"):
+    with pytest.raises(StoreError, match="is not the note of a run") as error:
         store.command_of("my_task", key)
+    assert error.value.hint == "move it away"
 
 
 def test_a_failure_is_known_to_its_command_alone(store, tmp_path):

@@ -117,7 +117,7 @@ def test_pulled_again_what_changed_there_is_updated_and_what_changed_here_is_kep
     (record,) = place.glob("runs/*/*.json")
     record.write_text(record.read_text().replace('"seed": 42', '"seed": 41'))
     first = repository.pull(str(bare), mine)[1][0]
-    what = "it is another submission, or was changed here since; delete it to pull it again"
+    what = "it is another submission, or was changed here since; move it away to pull again"
     assert (first.outcome, first.reason) == ("kept", what)
     shutil.rmtree(place)
     repository.pull(str(bare), mine)
