@@ -207,10 +207,23 @@ def _publication(entry: Entry, loaded: Results) -> None:
     about = {}
     if entry.parameters:
         about["parameters"] = f"{entry.parameters:,}"
-    for value in loaded.published:
-        if value.model == entry.model:
-            about["published in"] = f"{page.literal(plain(value.source))} {page.link(value.url)}"
+    values = [value for value in loaded.published if value.model == entry.model]
+    for value in values:
+        about["published in"] = f"{page.literal(plain(value.source))} {page.link(value.url)}"
+    checkpoint = next((value.checkpoint for value in values if value.checkpoint), None)
+    about |= {"weights": "no public ones known", "licence": "not recorded"}
+    if checkpoint is not None:
+        about["weights"] = page.link(f"https://huggingface.co/{checkpoint.id}")
+        if checkpoint.note:
+            about["weights"] += f" ({page.literal(plain(checkpoint.note))})"
+        if checkpoint.licence:
+            about["licence"] = page.literal(plain(checkpoint.licence))
     page.facts(about)
+    if checkpoint is not None:
+        st.caption("To run it here, under the protocol of your own runs:")
+        languages = {value.language for value in values}
+        for language in sorted(languages):
+            st.code(f"biobench run {checkpoint.id} --suite {language}", language="bash")
 
 
 def _ledger(groups: Sequence[RunGroup]) -> None:

@@ -56,9 +56,11 @@ def test_every_dependency_is_pinned_and_the_lock_file_has_a_hash_for_every_versi
 
 
 def test_the_tests_and_measurements_that_promises_rest_on_exist() -> None:
-    """Every `pytest FILE` and `python -m tests.X` of docs/reliability.md and of the workflows."""
+    """Every file below tests and `python -m tests.X` of the documents and the workflows."""
     places = [
-        ROOT / "docs" / "reliability.md",
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("results/**/README.md"),
         *sorted((ROOT / ".github" / "workflows").glob("*.yml")),
     ]
     texts = [path.read_text(encoding="utf-8") for path in places]

@@ -196,6 +196,16 @@ def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch
         assert published.title[0].value == "PubMedBERT", "also where it names one row"
         assert "no runs, so no seeds" in texts(published)
         assert not published.warning
+    about = published.table[0].value[" "]
+    assert about["weights"].startswith("<https://huggingface.co/microsoft/BiomedNLP-BiomedBERT-")
+    assert about["licence"] == "mit"
+    assert "<https://arxiv.org/abs/" in about["published in"]
+    (command,) = [each.value for each in published.code]
+    assert command.startswith("biobench run microsoft/")
+    assert command.endswith("--suite en")
+    twin = open_app(monkeypatch, runs, "models", model="ModernBERT-bio-base MLM twin (50B)")
+    assert twin.table[0].value[" "]["weights"] == "no public ones known"
+    assert not twin.code
 
 
 def test_a_task_on_which_a_model_guesses_ranks_nobody(monkeypatch, stores):

@@ -78,6 +78,16 @@ class _Line(Strict):
         return self
 
 
+class Checkpoint(Strict):
+    """Where a published model's weights are to be had."""
+
+    id: str
+    """Of the hub: what `biobench run` takes."""
+    licence: str | None = None
+    """As its card states it; null where none was seen."""
+    note: str | None = None
+
+
 class PublishedHeader(Paper):
     """The YAML beside a paper's values."""
 
@@ -93,6 +103,8 @@ class PublishedHeader(Paper):
     """Task -> which average we read the numbers as, and why."""
     parameters: dict[str, int] = {}
     """Model -> its number of parameters, where it is known."""
+    hub: dict[str, Checkpoint] = {}
+    """Model -> its weights, where they are public and known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ class PublishedValue:
     """The paper's id, where several papers print values of one model."""
 
     parameters: int | None = None
+    checkpoint: Checkpoint | None = None
     sd: float | None = None
     """The printed standard deviation over the seeds, a fraction; None where none is printed."""
     stated: bool = True
@@ -298,6 +311,7 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
             source=header.source,
             url=header.url,
             parameters=header.parameters.get(line.model),
+            checkpoint=header.hub.get(line.model),
             stated=header.stated is None or line.language in header.stated,
         )
 
