@@ -59,6 +59,7 @@ def errors(
         seed=seed,
         data_dir=data_dir,
         slice=slice_,
+        label=label,
         include_agreement=include_agreement,
     )
     if html is not None:

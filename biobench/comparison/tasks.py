@@ -328,8 +328,9 @@ def refuse_same_scores(entrants: Sequence[Entrant], groups_of: GroupsOf) -> None
     for labels in labels_of.values():
         if len(labels) > 1:
             raise UsageError(
-                f"{' and '.join(sorted(labels))} are the same scores on these tasks",
-                hint="leave one of them out, or name runs that differ",
+                f"{' and '.join(sorted(labels))} stand for the same scores on these tasks",
+                hint="leave one of them out; runs of two protocols are never compared, so both names "
+                "were read under one",
             )
 
 

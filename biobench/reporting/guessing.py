@@ -41,10 +41,10 @@ def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> 
 
     One-sided t at 5% on the mean (over corpora) of score minus bar, the largest p over seeds and
     documents, as far as they are known; where neither is, the mean alone decides. Tasks without a
-    bar are skipped; where no task has one, the bar is 0: a model that gets nothing right leads
-    nobody.
+    bar are skipped, and limited runs, whose test documents are not the bar's; where no task is
+    left, the bar is 0: a model that gets nothing right leads nobody.
     """
-    judged = [task for task in tasks if (task.info.id, task.metric) in bars]
+    judged = [task for task in tasks if (task.info.id, task.metric) in bars and not _limited(task)]
     if not judged:
         return all(max(task.scores) <= 0 for task in tasks)
     weights = task_weights([task.info.corpus for task in judged])
@@ -65,6 +65,10 @@ def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> 
     noises = [_noise(task, read) for task in judged]
     answer = these_tasks(gap, mean_variances(noises, weights))
     return answer is not None and answer.p_not_above > ALPHA
+
+
+def _limited(task: TaskScores) -> bool:
+    return task.group is not None and task.group.briefs[0].limit is not None
 
 
 def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:

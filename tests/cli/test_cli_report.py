@@ -273,6 +273,7 @@ def test_confusion_of_single_labels(biobench, tmp_path):
         (g, s): n for g, counted in found.confusion.items() for s, n in counted.items()
     } == expected
     command = ("errors", "org/tiny", "--task", record.task.id)
+    assert biobench(*command, "--label", "Foo").refusal().endswith(" has no label 'Foo'")
     out = biobench(*command).out
     assert ("gold \\ predicted" in out, "more documents: --documents" in out) == (True, True)
     wrong = next(pair for pair in expected if pair[0] != pair[1])

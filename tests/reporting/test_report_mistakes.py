@@ -128,6 +128,7 @@ def test_a_mention_that_begins_its_sentence_is_shown_without_the_one_before():
     judged = judge([Document("d", "g", text, "test", spans=(Span(9, 15, "D"),))], [])
     said = as_text(Mistakes("m", "t", 42, (42,), tuple(judged), {"d": text}), ("missed",), None, 1)
     assert "  missed: D: [Cancer] was found.\n" in said
+    assert "\nAsked for: missed: 1 documents.\n" in said
 
 
 def test_a_mention_stands_in_its_sentence_with_dots_only_where_that_is_cut():

@@ -59,6 +59,8 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
     if mistakes.no_text:
         lines.append(mistakes.no_text)
     chosen = selected(mistakes, kinds, label)
+    if label is not None or kinds != KINDS[:-1]:
+        lines.append(_asked(len(chosen), kinds, label))
     for judged in chosen[:limit]:
         text = mistakes.texts.get(judged.document.id, "")
         lines += _document_lines(judged, text, marks_of(judged, kinds, label))
@@ -66,6 +68,14 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
     if further > 0:
         lines.append(f"{further} more documents: --documents {len(chosen)}, or --html FILE")
     return "\n".join(lines) + "\n"
+
+
+def _asked(documents: int, kinds: Sequence[Kind], label: str | None) -> str:
+    """``Asked for: missed, of Disease: 35 documents.``"""
+    asked = ", ".join(NAMES[kind] for kind in kinds)
+    if label is not None:
+        asked += f", of {plain(label)}"
+    return f"Asked for: {asked}: {documents} documents."
 
 
 def _document_lines(

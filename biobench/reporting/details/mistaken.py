@@ -19,6 +19,7 @@ from biobench.reporting.slices import slice_part
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.record import RunRecord
+from biobench.schema.strict import suggest
 from biobench.schema.task import TaskSpec
 from biobench.score.slices import Part
 from biobench.store.tables import under_aliases
@@ -70,6 +71,7 @@ def read_mistakes(
     seed: int | None = None,
     data_dir: Location | None = None,
     slice: str | None = None,
+    label: str | None = None,
     include_agreement: bool = False,
 ) -> Mistakes:
     """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed
@@ -78,14 +80,19 @@ def read_mistakes(
     Also of a run that reports leave out because its task fails its gate: mistakes may tell why.
     Texts come from the data below `data_dir`, where they are those of the run; data under an
     agreement stays without, unless `include_agreement`. slice: only mentions and labels of this
-    part of the gold (`score.slices.SLICES`), which needs the data. Raises UsageError where there is
-    no such run or slice, DataUnavailableError where the gold itself is under an agreement and not
+    part of the gold (`score.slices.SLICES`), which needs the data. label: one that will be asked
+    for. Raises UsageError where there is no such run, slice or label, DataUnavailableError where the gold itself is under an agreement and not
     at hand, StoreError for damaged predictions.
     """
     spec = _spec_at_hand(task)
     name = task if spec is None else spec.id
     group, others = _groups(results, model, name)
     record = _run_of_seed(group, seed, others)
+    labels = record.task.labels
+    if label is not None and label not in labels:
+        raise UsageError(
+            f"{plain(name)} has no label '{plain(label)}'", hint=suggest(label, list(labels))
+        )
     if is_numeric(record.task.type):
         raise UsageError(
             f"{name} asks for numbers, which are not simply right or wrong",
