@@ -4,13 +4,16 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 
 import streamlit as st
 
+from biobench.comparison.verdict import joined
+from biobench.core.grouped import grouped
 from biobench.reporting.frame import Report, build
 from biobench.reporting.printers import render
 from biobench.reporting.results import Results
@@ -242,13 +245,14 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
         averaging = "Each task counts by macro F1; a published score only where it is one."
     elif has_published:
         averaging = (
-            "Each task counts by the average that publications print; the task's page says where "
-            "one names none."
+            "Each task counts by the average that we read in its publications; the task's page "
+            "says where they state none or another."
         )
     sentences = [
         f"Percent. {averaging} ± is half the 95% interval over seeds.",
         "The mean is over corpora: tasks of one corpus count once, by their own mean, so it may "
         "differ from a mean that a publication prints.",
+        *_one_corpus(rankings),
         "Blue rows are runs here; the grey row is the best baseline without an encoder.",
     ]
     if has_published:
@@ -260,6 +264,15 @@ def _about(rankings: Sequence[Ranking], average: AverageName) -> None:
             "words; 25B: billions of training tokens."
         )
     st.caption(" ".join(sentences))
+
+
+def _one_corpus(rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Which of the tasks on show are of one corpus."""
+    for ranking in rankings:
+        by_corpus = grouped(ranking.columns, attrgetter("corpus"))
+        shared = [joined([info.id for info in infos]) for infos in by_corpus.values() if infos[1:]]
+        if shared:
+            yield f"Of one corpus each: {page.literal('; '.join(shared))}."
 
 
 def _report(choices: Choices, loaded: Results) -> Report:

@@ -38,6 +38,7 @@ def show() -> None:
     ran = {line_name(group.model, group.variant) for group in loaded.groups}
     printed = {line_name(value.model, value.variant) for value in loaded.published}
     names = sorted(ran | printed, key=lambda name: (name not in ran, name.casefold()))
+    is_link = "models" in st.query_params
     models_row = st.container()
     wide, narrow = st.columns((7, 3))
     with narrow:
@@ -59,8 +60,9 @@ def show() -> None:
         return
     try:
         options = _common_tasks(loaded, chosen)
-        # the pair that page one names is asked where it names it: one answer for one question
-        asked = list(shared) if tuple(chosen) == pair else []
+        # the pair that page one names is asked where it names it: one answer for one question; a
+        # link without tasks is of one who wanted all of them
+        asked = list(shared) if tuple(chosen) == pair and not is_link else []
         with wide:
             tasks = choose_several(
                 "Only these tasks",
@@ -212,7 +214,8 @@ def _answer(
 
 def _show_pair(name_a: str, name_b: str, outcomes: str, rows: list[dict[str, Any]]) -> None:
     st.header(f"{page.literal(name_a)} minus {page.literal(name_b)}", anchor=False)
-    st.caption(f"A is the first. {outcomes}")
+    named = f"A is {page.literal(name_a)}, B is {page.literal(name_b)}."
+    st.caption(f"{named} {outcomes}")
     ends = []
     for row in rows[:1] + rows[1:][-1:]:
         ends.append(f"{row['task']} {row['difference']}")

@@ -60,10 +60,10 @@ def show() -> None:
             st.subheader(page.literal(ranking.title), anchor=False)
         _field(ranking, model_entry)
         _show_tasks(ranking, model_entry)
-    st.caption(
-        "Blue: this model, with its 95% interval over seeds. Grey dots: the other models. "
-        "Tick: the best baseline."
-    )
+    shown = "Blue: this model."
+    if groups:
+        shown = "Blue: this model, with its 95% interval over seeds."
+    st.caption(f"{shown} Grey dots: the other models. Tick: the best baseline.")
     if not groups:
         _publication(entry, loaded)
         return

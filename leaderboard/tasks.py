@@ -216,12 +216,14 @@ def _card(info: TaskInfo) -> None:
     page.show_notes("Known issues and choices", list(spec.notes))
     deviations = []
     for deviation in spec.deviations:
-        there = f"There: {deviation.compared}"
-        deviations.append(f"{deviation.aspect}. Here: {deviation.here} {there}")
+        deviations.append(
+            f"{deviation.aspect}: here {deviation.here}; in the publication {deviation.compared}"
+        )
     page.show_notes("Deviations from the compared protocol", deviations)
     if spec.counts:
         with st.expander("Counts"):
-            st.dataframe(pd.DataFrame(spec.counts))
+            counts = pd.DataFrame(spec.counts, dtype=object)
+            st.dataframe(counts.where(counts.notna(), "–"))
 
 
 def _literal_facts(about: Mapping[str, str]) -> dict[str, str]:

@@ -329,8 +329,8 @@ def refuse_same_scores(entrants: Sequence[Entrant], groups_of: GroupsOf) -> None
         if len(labels) > 1:
             raise UsageError(
                 f"{' and '.join(sorted(labels))} stand for the same scores on these tasks",
-                hint="leave one of them out; runs of two protocols are never compared, so both names "
-                "were read under one",
+                hint="leave one of them out; runs of two protocols are never compared, so both "
+                "names were read under one",
             )
 
 

@@ -49,6 +49,13 @@ def test_other_models_are_compared_over_all_their_tasks(monkeypatch, runs):
     assert "only" not in app.query_params
 
 
+def test_a_link_to_the_opening_pair_without_tasks_is_of_all_tasks(monkeypatch, runs):
+    opening = OPENINGS["compare"]
+    app = open_app(monkeypatch, runs, "compare", models=opening["models"])
+    assert app.multiselect(key="only").value == []
+    assert dict(app.query_params) == {"models": opening["models"]}
+
+
 def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "models", model="<b>gone</b>")
     assert "<b>gone</b>" in texts(app)

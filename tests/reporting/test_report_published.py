@@ -38,7 +38,7 @@ def test_published_rows_alone_show_each_task_or_a_reason(tmp_path, average):
     assert shown == nineteen if average == "paper" else shown < nineteen
     assert ("hoc" in shown) == (average in ("macro", "paper"))
     assert all(percent(row).endswith(" ‡") for row in (*report.rows, *report.averages))
-    (mark,) = [n for n in report.notes if n.startswith("‡ average likely, not stated")]
+    (mark,) = [n for n in report.notes if n.startswith("‡ average by our reading, ")]
     assert all(task in mark for task in shown)
 
 

@@ -17,7 +17,7 @@ MIXED = "each task's own average"
 
 
 LIKELY = "‡"
-"""Beside a published value whose average is likely, not stated."""
+"""Beside a published value whose average is our reading."""
 
 
 def likely_note(rows: Sequence[Row]) -> list[str]:
@@ -25,7 +25,8 @@ def likely_note(rows: Sequence[Row]) -> list[str]:
     likely = sorted({row.task for row in rows if row.only_likely})
     if not likely:
         return []
-    return [f"{LIKELY} average likely, not stated by the publication: {', '.join(likely)}"]
+    tasks = ", ".join(likely)
+    return [f"{LIKELY} average by our reading, not as the publication states it: {tasks}"]
 
 
 def other_scores(
