@@ -81,8 +81,8 @@ def read_mistakes(
     Texts come from the data below `data_dir`, where they are those of the run; data under an
     agreement stays without, unless `include_agreement`. slice: only mentions and labels of this
     part of the gold (`score.slices.SLICES`), which needs the data. label: one that will be asked
-    for. Raises UsageError where there is no such run, slice or label, DataUnavailableError where the gold itself is under an agreement and not
-    at hand, StoreError for damaged predictions.
+    for. Raises UsageError where there is no such run, slice or label, DataUnavailableError where
+    the gold itself is under an agreement and not at hand, StoreError for damaged predictions.
     """
     spec = _spec_at_hand(task)
     name = task if spec is None else spec.id

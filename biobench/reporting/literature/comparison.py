@@ -26,7 +26,7 @@ def likely_note(rows: Sequence[Row]) -> list[str]:
     if not likely:
         return []
     tasks = ", ".join(likely)
-    return [f"{LIKELY} average by our reading, not as the publication states it: {tasks}"]
+    return [f"{LIKELY} average by our reading, the publication states none or another: {tasks}"]
 
 
 def other_scores(
