@@ -236,6 +236,8 @@ def _print_valid(row: dict[str, Any]) -> None:
     typer.echo(visible(f"{row['path']}: valid, data {row['state']}"))
     for line in filter(None, (row["remedy"], unexpressed_in_words(row["unexpressed"]))):
         typer.echo(f"  - {visible(line)}")
+    if row["unfilled"]:
+        typer.echo(f"  - still to fill in: {', '.join(row['unfilled'])}")
     for finding in row["findings"]:
         typer.echo(f"  ! {visible(Finding(**finding).line)}")
 

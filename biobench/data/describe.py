@@ -12,9 +12,10 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.checks.findings import Finding, audit_gold, withhold
 from biobench.data.counts import Counts
 from biobench.data.load import read_counted
-from biobench.data.locate import DataRoot
+from biobench.data.locate import HOMEPAGE, DataRoot
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
+from biobench.schema.task import TaskSpec
 
 _SHOWN = (
     "id",
@@ -43,6 +44,8 @@ _SHOWN = (
     "sources",
     "path",
 )
+PLACEHOLDERS = {"licence": "unknown", "homepage": HOMEPAGE, "citation": "unknown"}
+"""What a new draft says where only its author knows."""
 _SAMPLES = 3
 _LONGEST_SAMPLE = 400
 """Characters."""
@@ -64,6 +67,8 @@ class Validation:
     """Split to label to mentions of the corpus that are in no score."""
     findings: list[Finding] = field(default_factory=list)
     """Of `audit_gold`, those that the spec does not know."""
+    unfilled: list[str] = field(default_factory=list)
+    """Fields that still hold what a new draft puts there."""
     problems: list[str] = field(default_factory=list)
     remedy: str | None = None
 
@@ -81,7 +86,13 @@ def validate(task: LoadedTask | str | Path, data_dir: DataRoot = None) -> Valida
     try:
         read = read_counted(task, data_dir)
     except DataUnavailableError as error:
-        return Validation(task.id, str(task.path), _absent(task), remedy=error.hint)
+        return Validation(
+            task.id,
+            str(task.path),
+            _absent(task),
+            unfilled=unfilled(task.spec),
+            remedy=error.hint,
+        )
     findings = audit_gold(task.spec, read.documents, read.labels, task.spec.findings)
     alarms = [finding for finding in findings if finding.alarms]
     if task.spec.access == "agreement":
@@ -94,8 +105,14 @@ def validate(task: LoadedTask | str | Path, data_dir: DataRoot = None) -> Valida
         counts=read.counts,
         unexpressed=read.unexpressed,
         findings=alarms,
+        unfilled=unfilled(task.spec),
         problems=read.problems,
     )
+
+
+def unfilled(spec: TaskSpec) -> list[str]:
+    """The fields that a draft leaves to its author, and the author to others."""
+    return [name for name, value in PLACEHOLDERS.items() if getattr(spec, name) == value]
 
 
 def _absent(task: LoadedTask) -> State:

@@ -179,7 +179,7 @@ class Kind(Traits):
             if not self.label_rules:
                 raise fail(f"labels by rule do not fit type '{spec.type}'", "list the labels")
         elif not (self.spans or self.numeric or self.thresholds) and len(labels) < 2:
-            raise fail("a classification task needs at least two labels", "list them all")
+            raise fail("labels of a classification must be at least two", "list them all")
         elif negative is not None and negative not in labels:
             message = f"metric.negative_label '{negative}' is not a label"
             raise fail(message, suggest(negative, labels))

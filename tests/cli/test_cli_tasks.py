@@ -330,3 +330,5 @@ def test_a_new_task_needs_an_agreement_where_its_data_may_be_about_persons(
     assert spec.access == ("agreement" if reason else "open")
     assert (f"access: agreement ({reason})" in said.out) == bool(reason)
     assert reason in (tmp_path / "new.yaml").read_text()
+    said = biobench("tasks", "validate", "new.yaml", "--data-dir", tmp_path.parent).ok()
+    assert "- still to fill in: licence, homepage, citation" in said.out

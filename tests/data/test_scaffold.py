@@ -218,6 +218,20 @@ def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path)
         assert scaffold(folder.parent / "a" / name, "made") == scaffold(folder.parent / "a", "made")
 
 
+def test_annotations_that_are_no_mentions_are_told(tmp_path: Path) -> None:
+    ann = "T1\tD 0 4\tgout\nA1\tNegation T1\nR1\tCause Arg1:T1 Arg2:T1\nA2\tNegation T1\n"
+    for number in range(8):
+        brat(tmp_path / "brat", f"{number}", f"gout here {number}", ann)
+    told = "not read: 16 attributes (Negation), 8 relations (Cause)"
+    assert told in scaffold(tmp_path / "brat", "made").detected
+    blocks = []
+    for id in range(8):
+        rows = f"{id}\t0\t4\tgout\tDisease\tD1\n{id}\tCID\tD1\tD1\n"
+        blocks.append(f"{id}|t|gout\n{id}|a|here {id}\n{rows}\n")
+    path = write(tmp_path / "pubtator" / "all.txt", "".join(blocks))
+    assert "not read: 8 relations (CID)" in scaffold(path, "made").detected
+
+
 def test_data_that_nothing_reads_cleanly_is_refused_with_its_line_and_the_reader(
     tmp_path: Path,
 ) -> None:

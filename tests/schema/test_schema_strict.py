@@ -116,7 +116,13 @@ CASES = [
         "got 'single-label'",
         "did you mean 'single_label'",
     ),
-    ("labels: [no, yes, 0042, 1e3]", "labels: [no]", None, "at least two labels", "list them all"),
+    (
+        "labels: [no, yes, 0042, 1e3]",
+        "labels: [no]",
+        11,
+        "labels of a classification must be at least two",
+        "list them all",
+    ),
     (
         "labels: [no, yes, 0042, 1e3]",
         "labels: {topk: 3}",

@@ -38,8 +38,9 @@ _BOUND = re.compile(r"(T[^\t]*)\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 _NOTE = re.compile(r"#[^\t]*\t(\S+) (\S+)\t(.*)")
 _REFERENCE = re.compile(r"N[^\t]*\t(\S+) (\S+) (\S+)(?:\t.*)?")
 """A normalisation's text is RESOURCE:ID."""
-_UNREAD = re.compile(r"[EARM*].*|\s*", re.DOTALL)
+_UNREAD = re.compile(r"([EARM*])[^\t]*\t([^\s:]*).*|[EARM*].*|\s*", re.DOTALL)
 """Events, attributes, relations, modifications and equivalences; and blank lines."""
+_UNREAD_KINDS = {"E": "events", "A": "attributes", "M": "attributes", "R": "relations"}
 
 
 class BratOptions(TokenisedOptions):
@@ -129,6 +130,7 @@ def parse_brat(
     text = read_text(location, errors)
     mentions: dict[str, Mention] = {}
     notes: list[str] = []
+    unread: list[str] = []
     for number, line in read_lines(replace(location, path=ann), errors):
         at = replace(location, path=ann, line=number)
         if line.startswith("T"):
@@ -140,14 +142,15 @@ def parse_brat(
         elif line.startswith(("#", "N")):
             notes.append(line)
         else:
-            at.require(
-                _UNREAD.fullmatch(line),
-                "not an annotation line: {}",
-                "lines begin with T, E, A, R, M, N, * or #",
-                line,
-            )
+            other = _UNREAD.fullmatch(line)
+            if other is None:
+                hint = "lines begin with T, E, A, R, M, N, * or #"
+                raise at.bad("not an annotation line: {}", hint, line)
+            letter, type = other.groups()
+            if letter in _UNREAD_KINDS:
+                unread.append(f"{_UNREAD_KINDS[letter]} ({type})")
     _add_codes(mentions, notes)
-    return RawDocument(name, text, list(mentions.values()), location)
+    return RawDocument(name, text, list(mentions.values()), location, unread=tuple(unread))
 
 
 def _add_codes(mentions: dict[str, Mention], lines: list[str]) -> None:

@@ -116,6 +116,7 @@ def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
     id, title, abstract = texts.groups()
     text = f"{title} {abstract}"
     mentions: list[Mention] = []
+    unread: list[str] = []
     for at, row in lines[2:]:
         fields = row.split("\t")
         at.require(
@@ -136,7 +137,9 @@ def _document(lines: list[tuple[FileLine, str]]) -> RawDocument:
         )
         if is_mention:
             mentions.append(_mention(at, fields, text))
-    return RawDocument(id, text, mentions, start)
+        else:
+            unread.append(f"relations ({fields[1]})")
+    return RawDocument(id, text, mentions, start, unread=tuple(unread))
 
 
 def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:

@@ -95,6 +95,8 @@ class RawDocument:
     location: FileLine
     repeats: int = 0
     """How often it stands again in the file with the same content."""
+    unread: tuple[str, ...] = ()
+    """What its annotations hold beside mentions: `relations (Cause)`, one an annotation."""
 
 
 class TokenisedOptions(ReaderOptions):

@@ -32,6 +32,12 @@ class Wanted:
     encoding: Encoding = "utf-8"
 
 
+def not_read(annotations: Counter[str]) -> list[str]:
+    """A line on annotations that a task of mentions does not hold: kind in words -> how many."""
+    counted = [f"{count} {kind}" for kind, count in sorted(annotations.items())]
+    return [f"not read: {', '.join(counted)}"] if counted else []
+
+
 @dataclass(frozen=True, slots=True)
 class OpenSpec:
     """Stands for the spec that is yet to be written: any label is one of the task."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.standoff import merge_fragments
-from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Options, Proposal, Wanted, not_read
 
 
 def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
@@ -13,6 +15,7 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     if not any(path.with_suffix(".ann").is_file() for path in texts):
         return []
     alone = mentions = in_pieces = repeated = 0
+    unread: Counter[str] = Counter()
     for location in corpus.places():
         raw = parse_brat(location, "skip")
         if raw is None:
@@ -23,6 +26,7 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
             distinct.add((mention.start, mention.end, mention.label))
             in_pieces += len(merge_fragments(mention.fragments, raw.text)) > 1
         mentions += len(raw.mentions)
+        unread.update(raw.unread)
         repeated += len(raw.mentions) - len(distinct)
     reader: Options = {"format": "brat"}
     seen: list[str] = []
@@ -37,4 +41,5 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     if repeated:
         once = "where another of their type does, and count once"
         seen.append(f"mentions: {repeated} {of_mentions} {once}")
+    seen += not_read(unread)
     return [Proposal("span_ner", reader, unit="document", seen=seen)]
