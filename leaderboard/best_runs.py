@@ -143,7 +143,7 @@ def best_run_facts(best: BestRun) -> Iterator[str]:
     """
     model = best.name
     if len(best.tasks) > MOST_NAMED:
-        yield f"{model} has {joined(best.tasks)}."
+        yield f"{model} is judged on {joined(best.tasks)}."
     if best.published:
         top = best.published[0]
         gap = 100 * (best.mean.mean - top.mean)

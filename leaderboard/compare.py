@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from biobench.comparison.compare import Comparison
+from biobench.comparison.compare import OTHER_CODE, Comparison
 from biobench.comparison.compare import compare as compare_models
 from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
@@ -81,6 +81,8 @@ def show() -> None:
         st.subheader(page.with_short_names(answer.headline, short), anchor=False)
         for sentence in answer.sentences:
             st.markdown(page.with_short_names(sentence, short))
+        if OTHER_CODE in answer.notes:
+            st.caption(f"{page.literal(OTHER_CODE.capitalize())}.")
         if answer.protocol:
             st.caption(f"Runs of all these models: {protocol_words(answer.protocol)}.")
     for name_a, name_b, outcomes, rows in answer.pairs:

@@ -40,6 +40,10 @@ def show_costs(rankings: Sequence[Ranking]) -> None:
             else:
                 spec, words = drawn
                 st.vega_lite_chart(spec=spec, width="stretch", alt=words)
+    st.caption(
+        "Filled: run here; hollow: published. Named are runs, and models that no cheaper one "
+        "beats; the others have their name under the pointer."
+    )
 
 
 def _cost_chart(entries: Sequence[Entry], cost: str, ink: str) -> tuple[dict[str, Any], str] | None:

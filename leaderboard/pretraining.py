@@ -4,7 +4,7 @@ papers published.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import compress
 from typing import Any
 
@@ -257,7 +257,7 @@ def _study_table(study: StudyTable) -> None:
         cells: dict[str, object] = {
             "arm": plain(row.arm),
             "tokens": ShownNumber(row.budget, f"{row.budget / 1e6:,.1f} M"),
-            "pretraining seeds": len(row.scores),
+            "pretraining seeds": _seeds(row.scores),
             "mean, %": _points(row.mean),
             "difference, points": None,
             "interval": row.spread,
@@ -274,10 +274,18 @@ def _study_table(study: StudyTable) -> None:
     noise = "pretraining seeds"
     if any(row.test_sets for row in study.rows):
         noise += " and test sets"
+    tasks = ""
+    if study.tasks:
+        tasks = literal(f"Mean over {', '.join(study.tasks)}. ")
     st.caption(
-        f"Interval over {noise}, at the level at which Holm's correction for the differences of "
-        "this table, not of other studies, decided."
+        f"{tasks}Interval over {noise}, at the level at which Holm's correction for the "
+        "differences of this table, not of other studies, decided."
     )
+
+
+def _seeds(scores: Collection[str]) -> ShownNumber:
+    """How many, and which: two studies of one seed have that pretraining run in common."""
+    return ShownNumber(len(scores), f"{len(scores)} ({', '.join(map(plain, scores))})")
 
 
 def _published() -> None:

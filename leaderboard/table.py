@@ -202,7 +202,7 @@ def show_ranking(
         )
         # a filter may have shortened the table since they were picked
         positions = filter(range(len(rows)).__contains__, picked["selection"]["rows"])
-        _offer_comparison(ranking.view, [rows[position] for position in positions])
+        _offer_comparison(ranking, [rows[position] for position in positions])
 
 
 def _kind_columns(ranking: Ranking) -> list[str]:
@@ -234,13 +234,26 @@ def _table(ranking: Ranking, rows: Sequence[Entry], possible: Mapping[str, str])
     return pd.DataFrame(lines, columns=columns, dtype=object).dropna(axis="columns", how="all")
 
 
-def _offer_comparison(view: str, picked: Sequence[Entry]) -> None:
-    """A button that compares the picked models, where `compare` takes so many."""
-    models = dict.fromkeys(entry.name for entry in picked if entry.source != "baseline")
+def _offer_comparison(ranking: Ranking, picked: Sequence[Entry]) -> None:
+    """A button that compares the picked models on the table's tasks that all of them have, where
+    `compare` takes so many.
+    """
+    entries = [entry for entry in picked if entry.source != "baseline"]
+    models = dict.fromkeys(entry.name for entry in entries)
     if not 2 <= len(models) <= MOST_COMPARED:
         return
-    if st.button("Compare the picked models", type="primary", key=f"compare_{view}"):
-        st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": [*models]})
+    if st.button("Compare the picked models", type="primary", key=f"compare_{ranking.view}"):
+        asked = {"models": list(models), "only": _tasks_of_all(ranking, entries)}
+        st.switch_page(st.session_state["pages"]["Compare"], query_params=asked)
+
+
+def _tasks_of_all(ranking: Ranking, entries: Sequence[Entry]) -> list[str]:
+    """The tasks of the table of which every entry has a score."""
+    tasks = []
+    for info in ranking.columns:
+        if all(info.id in entry.cells for entry in entries):
+            tasks.append(info.id)
+    return tasks
 
 
 def _caption(ranking: Ranking) -> str:

@@ -252,8 +252,11 @@ def _show_labels(groups: Sequence[RunGroup], names: Mapping[Line, str]) -> None:
                 marks.append({"label": label, "model": column, "score": row[column]})
     if marks:
         page.draw(charts.parts(marks, "label", "model", page.ink()), "F1 of each label, by model")
+    about = "F1 of each label"
+    if len(columns) - 2 > len(charts.COLOURS):
+        about += f", of the first {len(charts.COLOURS)} of {len(columns) - 2} models"
     st.caption(
-        f"F1 of each label, mean over seeds, in percent; in brackets its gold in the test "
-        f"documents, rare below {RARE}."
+        f"{about}, mean over seeds, in percent; in brackets its gold in the test documents, rare "
+        f"below {RARE}. The table has all models."
     )
     page.show_table(pd.DataFrame(table.values(), columns=columns))

@@ -32,6 +32,11 @@ from biobench.reporting.slices import sliced
 from biobench.reporting.suite import suite_results
 from biobench.score.slices import SLICES
 
+OTHER_CODE = (
+    "the printed scores were made with other code and maybe other splits than the runs here"
+)
+"""The note on a comparison of runs with printed scores."""
+
 
 class Comparison(Compared):
     """What `compare` gives: the numbers, and how they read."""
@@ -324,9 +329,7 @@ def verdict_notes(
     if len(sections) > 1:
         notes.append("each language has its own verdict; --pooled asks for one over all of them")
     if 0 < len(published) < len(question.models):
-        notes.append(
-            "the printed scores were made with other code and maybe other splits than the runs here"
-        )
+        notes.append(OTHER_CODE)
     if question.rope and any(pair.same is None for section in sections for pair in section.pairs):
         notes.append(
             f"not tested whether models are the same within {100 * question.rope:g} points where "

@@ -10,6 +10,15 @@ from biobench.errors import ModelError
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
 
 
+def check_may_be_on_hub(model: str) -> None:
+    """Raise ModelError for what reads as a path and is no folder."""
+    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise ModelError(
+            f"no such folder: {model}",
+            hint="give an existing folder, or a hub id such as owner/name",
+        )
+
+
 def layout_hint(source: str | Path, otherwise: str) -> str:
     """What to give, or to do, in the place of a folder whose layout is known; else `otherwise`.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from biobench.core.checkpoint_safety import check_folder, check_pickle
 from biobench.core.configs import forget_attention, position_limit
 from biobench.core.hub import client_errors, explain, patiently
-from biobench.core.layouts import layout_hint
+from biobench.core.layouts import check_may_be_on_hub, layout_hint
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
@@ -261,11 +261,7 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
         raise ModelError("is a file; a checkpoint is a folder", hint=hint, file=path)
     if model == DUMMY:
         return dummy_folder(), DUMMY, None
-    if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise ModelError(
-            f"no such folder: {model}",
-            hint="give an existing folder, or a hub id such as owner/name",
-        )
+    check_may_be_on_hub(model)
     from huggingface_hub import snapshot_download
 
     name, _, revision = model.partition("@")

@@ -44,8 +44,7 @@ def unpack(file: IO[bytes], target: Path) -> tuple[Path, list[Check]]:
             name="upload",
         )
     except (DataFormatError, OSError) as problem:
-        return target, [
-            error("L06", ".", f"is not a zip file that can be read: {plain(str(problem))}")
-        ]
+        what = problem.what if isinstance(problem, DataFormatError) else str(problem)
+        return target, [error("L06", "upload", plain(what))]
     inner = [*target.iterdir()]
     return inner[0] if len(inner) == 1 and inner[0].is_dir() else target, []

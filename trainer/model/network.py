@@ -27,7 +27,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from biobench.core.checkpoint_safety import check_folder, check_index, only_safetensors
 from biobench.core.configs import forget_attention
-from biobench.core.layouts import layout_hint
+from biobench.core.layouts import check_may_be_on_hub, layout_hint
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
@@ -192,6 +192,8 @@ def read_config(source: str | Path, revision: str | None = None) -> PreTrainedCo
     """The config of a checkpoint (hub id or folder). Raises ModelError where there is none."""
     if Path(source).is_dir():  # of the hub, `load_weights` asks for the index of the weights
         check_source(source)
+    else:
+        check_may_be_on_hub(str(source))
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:

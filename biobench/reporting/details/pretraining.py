@@ -126,6 +126,13 @@ class StudyTable(_Read):
     """The study that this one repeats; empty: none."""
     slice: str | None = Field(default=None, max_length=40)
     """The part of the gold that is scored; None: all of it."""
+    runs: dict[str, dict[Shown, float]] = {}
+    """Pretraining run -> task -> score."""
+
+    @property
+    def tasks(self) -> list[str]:
+        """Those whose scores the mean is of."""
+        return sorted(set().union(*self.runs.values()))
 
     @property
     def title(self) -> str:
