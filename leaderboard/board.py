@@ -116,7 +116,7 @@ def _show_tables(rankings: Sequence[Ranking], choices: Choices, loaded: Results)
     """
     several = len(rankings) > 1
     shown = []
-    hints = ["Tick two to five rows to compare them."]
+    hints = ["Tick two to five rows to compare them (Space, by keyboard)."]
     for ranking in rankings:
         # ranks are among everybody, whatever the choices leave out
         make = partial(possible_ranks, loaded, ranking)
@@ -270,9 +270,10 @@ def _one_corpus(rankings: Sequence[Ranking]) -> Iterator[str]:
     """Which of the tasks on show are of one corpus."""
     for ranking in rankings:
         by_corpus = grouped(ranking.columns, attrgetter("corpus"))
-        shared = [joined([info.id for info in infos]) for infos in by_corpus.values() if infos[1:]]
-        if shared:
-            yield f"Of one corpus each: {page.literal('; '.join(shared))}."
+        for infos in by_corpus.values():
+            if len(infos) > 1:
+                names = joined([info.id for info in infos])
+                yield f"{page.literal(names)} are of one corpus."
 
 
 def _report(choices: Choices, loaded: Results) -> Report:

@@ -223,7 +223,8 @@ def _publication(entry: Entry, loaded: Results) -> None:
         st.caption("To run it here, under the protocol of your own runs:")
         languages = {value.language for value in values}
         for language in sorted(languages):
-            st.code(f"biobench run {checkpoint.id} --suite {language}", language="bash")
+            command = f"biobench run {checkpoint.id} --suite {language}"
+            st.code(command, language="bash", wrap_lines=True)
 
 
 def _ledger(groups: Sequence[RunGroup]) -> None:

@@ -304,7 +304,8 @@ def test_space_picks_rows_to_compare(browser, address):
         page.locator("[class*=st-key-bb_table] canvas").first.focus()
         for key in ("ArrowDown", " ", "ArrowDown", " "):
             page.keyboard.press(key)
-        page.get_by_role("button", name="Compare the picked models").wait_for()
+        page.get_by_role("button", name="Compare the picked models").click()
+        page.wait_for_url("**/compare?models=*&only=*")
 
 
 def test_the_menu_of_a_phone_has_a_name_and_closes_after_a_choice(browser, address):

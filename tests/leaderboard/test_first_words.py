@@ -17,7 +17,7 @@ def test_a_search_shows_a_run_with_few_tasks_too(monkeypatch, runs):
 
 def test_page_one_says_what_boxes_are_for_and_what_ranks_are_possible(monkeypatch, runs, stores):
     told = texts(open_app(monkeypatch, runs, suite="English"))
-    assert "Tick two to five rows to compare them." in told
+    assert "Tick two to five rows to compare them (Space, by keyboard)." in told
     assert "it may differ from a mean that a publication prints" in told
     assert "possible" not in board(open_app(monkeypatch, stores["published"])).columns
     for store in ("runs", "published"):
@@ -50,6 +50,8 @@ def test_compare_counts_differences_to_scores_without_spread_as_not_tested(monke
     models = ["all-MiniLM-L6-v2", "PubMedBERT"]
     app = open_app(monkeypatch, stores["shipped"], "compare", models=models)
     assert "Not tested: 2." in texts(app)
+    assert "A is all-MiniLM-L6-v2, B is PubMedBERT." in texts(app)
+    assert "The printed scores were made with other code" in texts(app)
     assert "losses" not in texts(app)
     assert "Line, low and high" not in texts(app), "the chart has neither"
 

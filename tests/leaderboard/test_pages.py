@@ -155,6 +155,8 @@ def test_a_headline_says_of_which_tasks_each_mean_is(monkeypatch, stores, demo):
     assert "English" in [heading.value for heading in app.subheader]
     told = texts(app).replace("*", "")
     assert "Best published on gad and hoc: PubMedBERT, mean 75.2." in told
+    french = texts(open_app(monkeypatch, stores["shipped"], suite="French"))
+    assert "cantemist, fracco_100 and fracco_30 are of one corpus." in french
     assert "Best run here: all-MiniLM-L6-v2, 70.6 ±6.3 on gad and ncbi_disease." in told
     whole = open_app(monkeypatch, demo)
     assert whole.subheader[0].value.endswith("2 tasks"), "the same for all that it says"
@@ -332,6 +334,9 @@ def test_a_replication_stands_below_what_it_repeats_and_says_what_became_of_it(m
     assert "longer, detour: repeated with 5 new seeds (replication): did not repeat." in texts(app)
     titles = [e.label.partition("\\:")[0] for e in app.expander]
     assert titles.index("replication") == titles.index("longer") + 1
+    assert "Mean over bc5cdr, ncbi_disease." in texts(app)
+    arms = [cell_texts(table) for table in app.dataframe if "pretraining seeds" in table.value]
+    assert any(table.iloc[0]["pretraining seeds"] == "5 (4, 5, 6, 7, 8)" for table in arms)
 
 
 def test_documents_without_text_are_counted_and_say_what_to_set(monkeypatch, stores):
