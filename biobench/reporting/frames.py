@@ -200,8 +200,9 @@ def report(
 
     >>> print(report("results", tasks=["gad"]))
 
-    average: paper (each task's published one), macro, micro or weighted. filters: as of
-    `reporting.frame.build`. Raises UsageError where there is no such folder.
+    average: paper (each task's published one), macro, micro or weighted. filters: tasks, suites,
+    sources or models (one or several: only these), incomplete (average suites that are not whole),
+    slice (seen or unseen mentions). Raises UsageError where there is no such folder.
     """
     filter_names = list(inspect.signature(build).parameters)[2:]
     check_keywords("report", filters, ["results_dir", "average", *filter_names])
