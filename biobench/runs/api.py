@@ -36,8 +36,8 @@ def run(call: _Call) -> RunResults:
     >>> made[0].scores["macro_f1"]  # of one run, a fraction
 
     Where several may be given, a list is taken as well as one. reporter: hears of the plan and of
-    each run (`biobench.runs.result.Reporter`; default: nobody does). Raises BioBenchError when the input
-    is wrong, and DataUnavailableError where a task of `tasks` has no data; a failed run is a
+    each run (`biobench.runs.result.Reporter`; default: nobody does). Raises BioBenchError when the
+    input is wrong, and DataUnavailableError where a task of `tasks` has no data; a failed run is a
     result, not an exception.
     """
     from transformers.utils.logging import disable_progress_bar
