@@ -16,6 +16,7 @@ from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
 from biobench.reporting import printers
 from biobench.reporting.curve import as_rows, as_text, curves_of
+from biobench.reporting.entrants import names_of
 from biobench.reporting.escape import plain
 from biobench.reporting.frame import Report, cells
 from biobench.reporting.frames import COLUMNS, tidy
@@ -89,9 +90,12 @@ def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None
             if name not in suites:
                 raise UsageError(f"--suite '{name}' is not known", hint=suite_hint(name, suites))
     if filters.models:
-        models = {group.model for group in _groups(results)}
+        models: set[str] = set()
+        for group in _groups(results):
+            models.update(names_of(group))
         for average in get_args(AverageName):
-            models.update(row.model for row in cells(results, average).rows)
+            for row in cells(results, average).rows:
+                models.update((row.model, row.name))
         check_known(filters.models, models, "--model")
 
 

@@ -137,12 +137,16 @@ class RowFilter(NamedTuple):
     sources: Choice = None
     models: Choice = None
 
-    def allows(self, info: TaskInfo, source: str, model: str | None = None) -> bool:
-        """Whether rows of the task and source are kept. model: None for what is of all models."""
+    def allows(self, info: TaskInfo, source: str, names: Sequence[str] = ()) -> bool:
+        """Whether rows of the task and source are kept. names: what the model is called, alone and
+        with what sets its runs apart; none for what is of all models.
+        """
         if self.suites is not None and not (info.in_suite and info.suite in self.suites):
             return False
-        for value, allowed in ((info.id, self.tasks), (source, self.sources), (model, self.models)):
-            if value is not None and allowed is not None and value not in allowed:
+        if names and self.models is not None and not set(names).intersection(self.models):
+            return False
+        for value, allowed in ((info.id, self.tasks), (source, self.sources)):
+            if allowed is not None and value not in allowed:
                 return False
         return True
 
@@ -183,7 +187,7 @@ def build(
     rows = []
     rows_in_averages = []
     for row in everything.rows:
-        if filters.allows(infos[row.task], row.source, row.model):
+        if filters.allows(infos[row.task], row.source, (row.model, row.name)):
             rows.append(row)
             if row.task not in loaded.refused:
                 rows_in_averages.append(row)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.reporting.details.mistaken import read_mistakes
+from biobench.reporting.entrants import names_of
 from biobench.reporting.frame import Choice, Report, RowFilter, build
 from biobench.reporting.groups import RunGroup
 from biobench.reporting.rescore import Location, run_documents
@@ -61,7 +62,7 @@ def tidy(
     filters = RowFilter(tasks, suites, sources, models)
     for group in results.groups:
         info = results.infos[group.task]
-        if not filters.allows(info, group.source, group.model):
+        if not filters.allows(info, group.source, names_of(group)):
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper

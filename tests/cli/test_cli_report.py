@@ -290,6 +290,9 @@ def test_mistakes_are_of_full_runs_and_name_the_others(biobench, tmp_path):
     refused = biobench(*command, "--seed 7")
     assert refused.refusal() == "'org/tiny' has no run with seed 7"
     assert f"stored: 1; {others}" in refused.err
+    for name, seeds in (("org/tiny", {1, 7}), ("org/tiny [limit 24]", {7})):
+        kept = biobench("report", "--model", name, "--format json --per-seed --source run").json()
+        assert {row["seed"] for row in kept} == seeds, "a name as the report prints it"
     limited = biobench("errors", "org/tiny [limit 24]", *command[2:]).ok().out
     assert limited.startswith(f"org/tiny [limit 24] on {record.task.id}, seed 7: ")
 
