@@ -276,7 +276,7 @@ def _study_table(study: StudyTable) -> None:
         noise += " and test sets"
     tasks = ""
     if study.tasks:
-        tasks = literal(f"Mean over {', '.join(study.tasks)}. ")
+        tasks = literal(f"Tasks scored: {', '.join(study.tasks)}. ")
     st.caption(
         f"{tasks}Interval over {noise}, at the level at which Holm's correction for the "
         "differences of this table, not of other studies, decided."

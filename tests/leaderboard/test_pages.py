@@ -334,7 +334,7 @@ def test_a_replication_stands_below_what_it_repeats_and_says_what_became_of_it(m
     assert "longer, detour: repeated with 5 new seeds (replication): did not repeat." in texts(app)
     titles = [e.label.partition("\\:")[0] for e in app.expander]
     assert titles.index("replication") == titles.index("longer") + 1
-    assert "Mean over bc5cdr, ncbi_disease." in texts(app)
+    assert "Tasks scored: bc5cdr, ncbi_disease." in texts(app)
     arms = [cell_texts(table) for table in app.dataframe if "pretraining seeds" in table.value]
     assert any(table.iloc[0]["pretraining seeds"] == "5 (4, 5, 6, 7, 8)" for table in arms)
 

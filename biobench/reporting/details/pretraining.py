@@ -131,7 +131,7 @@ class StudyTable(_Read):
 
     @property
     def tasks(self) -> list[str]:
-        """Those whose scores the mean is of."""
+        """Those that were scored; secondary ones are not in the means."""
         return sorted(set().union(*self.runs.values()))
 
     @property
