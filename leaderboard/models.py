@@ -207,7 +207,10 @@ def _publication(entry: Entry, loaded: Results) -> None:
     about = {}
     if entry.parameters:
         about["parameters"] = f"{entry.parameters:,}"
-    values = [value for value in loaded.published if value.model == entry.model]
+    values = []
+    for value in loaded.published:
+        if (value.model, value.variant) == (entry.model, entry.variant):
+            values.append(value)
     for value in values:
         about["published in"] = f"{page.literal(plain(value.source))} {page.link(value.url)}"
     checkpoint = next((value.checkpoint for value in values if value.checkpoint), None)
