@@ -137,7 +137,7 @@ def _score_notes(
             f"of the spread over others: no ±, here and in averages over it"
         )
     if guess is not None:
-        yield f"{name}: not above guessing (a policy that reads no text scores {in_percent(guess)})"
+        yield f"{name}: not above guessing (a baseline without skill scores {in_percent(guess)})"
     if any(lost):
         seeds = ", ".join(map(str, itertools.compress(group.seeds, lost)))
         plural = "s" if sum(lost) > 1 else ""
