@@ -5,6 +5,7 @@ the pages show.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from biobench.reporting.details.needle import needle_grids, render_grid
 from biobench.reporting.rescore import rescore_all
 from biobench.schema.protocols import protocol_named_by
 from biobench.store import Store
@@ -78,6 +80,14 @@ def test_the_picture_of_unseen_mentions_is_what_the_runs_give() -> None:
     assert shipped.PICTURE.read_text(encoding="utf-8") == shipped.picture(), (
         "python -m tests.benchmarks.shipped picture"
     )
+
+
+def test_the_needle_table_of_the_tasks_page_is_of_the_shipped_runs():
+    page = (shipped.RESULTS.parent / "docs" / "tasks.md").read_text()
+    grids = {(grid.task, grid.model): grid for grid in needle_grids(shipped.RESULTS)}
+    printed = render_grid(grids["needle_en", "all-MiniLM-L6-v2"])
+    (quoted,) = re.findall(r"```text\n(all-MiniLM-L6-v2 · needle_en.+?)```", page, re.DOTALL)
+    assert quoted in printed
 
 
 def test_the_page_is_what_the_studies_gave() -> None:
