@@ -56,8 +56,9 @@ def pretrain(
     from trainer.pretrain import State
     from trainer.pretrain import pretrain as run
     from trainer.train.distributed import StopFlag, world
+    from trainer.train.run_folder import folder_of
 
-    folder = Path(out) if out is not None else Path("runs") / read.name
+    folder = folder_of(read, out)
     with (
         world(read.engine.device) as here,
         StopFlag().watching("trainer") as stop,

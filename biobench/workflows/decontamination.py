@@ -144,20 +144,32 @@ def pretrain(
     *,
     exclude_tasks: bool = True,
     require_tasks: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
     **options: Any,
 ) -> PretrainingResult:
     """Train on text without benchmark documents, and write which tasks are guarded, next to both
     copies of the ledger.
 
-    options: of `trainer.api.pretrain`. say: prints what is guarded and how much was removed. Raises
-    as `guard` does.
+    out, resume, options: of `trainer.api.pretrain`. say: prints what is guarded and how much was
+    removed. Raises as `guard` does.
     """
     from trainer import api
+    from trainer.train.run_folder import check_free, folder_of
 
+    # before the corpora are read, which takes a while
+    check_free(folder_of(recipe, out), resume=resume)
     guarded, missing = guard(
         recipe, data_dir, say, exclude_tasks=exclude_tasks, require_tasks=require_tasks
     )
-    result = api.pretrain(recipe, exclude=texts_by_task(guarded), unguarded=missing, **options)
+    result = api.pretrain(
+        recipe,
+        out=out,
+        resume=resume,
+        exclude=texts_by_task(guarded),
+        unguarded=missing,
+        **options,
+    )
     is_first_process = os.environ.get("RANK", "0") == "0"
     if result.model is None or result.ledger is None or missing is None or not is_first_process:
         return result

@@ -149,6 +149,9 @@ def seen() -> set[int]:
 @pytest.mark.usefixtures("data")
 def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
     model = pretrain(biobench, "leaky", "--no-exclude-tasks")
+    again = biobench("pretrain toy_detour --out leaky --data-dir data")
+    assert again.refusal() == "leaky holds a run already", "before any task is read"
+    assert "guard" not in again.err
     run(biobench, model)
     before = Store("results").records()[0].contamination
     assert (before.corpus, before.test, before.excluded) == ("toy_detour", None, False)

@@ -127,21 +127,36 @@ def claimed(out: Path) -> Iterator[None]:
         lock.release()
 
 
-def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
-    """Take a folder for a run, or continue an earlier start of the same run.
+def folder_of(recipe: Recipe, out: str | Path | None) -> Path:
+    """Where the recipe's run lies unless `out` says it."""
+    return Path("runs") / recipe.name if out is None else Path(out)
 
-    A start that failed before anything could be trained (a missing source, say) leaves the folder
-    free. Raises UsageError when the folder holds a run and `resume` is off, or another run's.
+
+def holds_run(out: Path) -> bool:
+    """Whether a run began there. A start that failed before anything could be trained (a missing
+    source, say) leaves the folder free.
     """
-    if not (out / RECIPE).is_file() or not (out / START / BEGINNING).is_file():
-        make_folder(out)
-        write_json(out / RECIPE, recipe.model_dump(mode="json"))
-        return
-    if not resume:
+    return (out / RECIPE).is_file() and (out / START / BEGINNING).is_file()
+
+
+def check_free(out: Path, *, resume: bool) -> None:
+    """Raise UsageError when the folder holds a run and `resume` is off."""
+    if holds_run(out) and not resume:
         raise UsageError(
             f"{out} holds a run already",
             hint="continue it with --resume, or choose another folder with --out DIR",
         )
+
+
+def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
+    """Take a folder for a run, or continue an earlier start of the same run. Raises UsageError
+    when the folder holds a run and `resume` is off, or another run's.
+    """
+    if not holds_run(out):
+        make_folder(out)
+        write_json(out / RECIPE, recipe.model_dump(mode="json"))
+        return
+    check_free(out, resume=resume)
     changed = differences(training_fields(read_recipe(out)), training_fields(recipe))
     if changed:
         raise UsageError(
