@@ -305,11 +305,11 @@ def new(
     options: dict[str, Any] = {"language": language, "wanted": wanted, "clinical": clinical}
     if data.startswith(PREFIX):
         draft = scaffold_named(data, task_id, revision, data_dir, **options)
-    elif revision is None and data_dir is None:
-        draft = scaffold(data, task_id, **options)
+    elif revision is None:
+        draft = scaffold(data, task_id, data_dir=data_dir, **options)
     else:
-        hint = "leave them out, or name a data set of the hub"
-        raise UsageError("--revision and --data-dir go with hub:ORG/NAME", hint=hint)
+        hint = "leave it out, or name a data set of the hub"
+        raise UsageError("--revision goes with hub:ORG/NAME", hint=hint)
     write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir

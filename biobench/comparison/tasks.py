@@ -7,8 +7,9 @@ there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import attrgetter
 
 from biobench.comparison.cells import Cell, on_common_splits
@@ -132,6 +133,7 @@ def common_tasks(
     for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
+    notes += _not_the_full_runs(entrants, compared, runs_of)
     notes += _notes_on_runs(compared, runs_of)
     cells: dict[str, Mapping[str, Cell]] = {}
     for info in compared:
@@ -320,18 +322,25 @@ def refuse_same_scores(entrants: Sequence[Entrant], groups_of: GroupsOf) -> None
     """Raise UsageError where two names stand for the same runs on all tasks, or the same printed
     values: their difference of nothing would stand among the answers.
     """
-    labels_of: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    called: dict[tuple[object, ...], list[Entrant]] = defaultdict(list)
     for entrant in entrants:
         runs = groups_of.get(entrant.label, ())
         keys = [brief.key for group in runs for brief in group.briefs]
-        labels_of[*keys, *entrant.published.values()].append(entrant.label)
-    for labels in labels_of.values():
-        if len(labels) > 1:
+        called[*keys, *entrant.published.values()].append(entrant)
+    for same in called.values():
+        if len(same) == 1:
+            continue
+        names = " and ".join(sorted(entrant.label for entrant in same))
+        has_bracket = {"[" in entrant.label for entrant in same}
+        stored = chain.from_iterable(entrant.groups.values() for entrant in same)
+        if len(has_bracket) > 1 and any(len(groups) > 1 for groups in stored):
             raise UsageError(
-                f"{' and '.join(sorted(labels))} stand for the same scores on these tasks",
-                hint="leave one of them out; runs of two protocols are never compared, so both "
-                "names were read under one",
+                f"{names} name runs of one model under several protocols, which are never compared",
+                hint="name two models, both under one protocol",
             )
+        raise UsageError(
+            f"{names} stand for the same scores on these tasks", hint="leave one of them out"
+        )
 
 
 def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
@@ -352,6 +361,25 @@ def _cells(entrants: Sequence[Entrant], runs: Runs, info: TaskInfo, metric: str)
             scores = group.scores(metric) or ()
             cells[entrant.label] = Cell(info, metric, scores, group, seeds=group.seeds)
     return cells
+
+
+def _not_the_full_runs(
+    entrants: Sequence[Entrant], tasks: Sequence[TaskInfo], runs_of: RunsOf
+) -> Iterator[str]:
+    """Of which models other runs than the full ones are compared, for want of a counterpart."""
+    for entrant in entrants:
+        tasks_of: dict[str, list[str]] = defaultdict(list)
+        for info in tasks:
+            taken = runs_of[info.id].get(entrant.label)
+            if taken is None or taken.is_full or f"[{taken.variant}]" in entrant.label:
+                continue
+            if any(group.is_full for group in entrant.groups[info.id]):
+                tasks_of[taken.variant].append(info.id)
+        for variant, ids in tasks_of.items():
+            yield (
+                f"{', '.join(ids)}: of {entrant.label} the runs under {variant} are compared; its "
+                f"full runs have no counterpart"
+            )
 
 
 def _notes_on_runs(tasks: Sequence[TaskInfo], runs_of: RunsOf) -> list[str]:

@@ -112,7 +112,10 @@ def validate(task: LoadedTask | str | Path, data_dir: DataRoot = None) -> Valida
 
 def unfilled(spec: TaskSpec) -> list[str]:
     """The fields that a draft leaves to its author, and the author to others."""
-    return [name for name, value in PLACEHOLDERS.items() if getattr(spec, name) == value]
+    names = [name for name, value in PLACEHOLDERS.items() if getattr(spec, name) == value]
+    if spec.obtain is not None and spec.obtain.needs == PLACEHOLDERS["licence"]:
+        names.insert(0, "obtain")
+    return names
 
 
 def _absent(task: LoadedTask) -> State:

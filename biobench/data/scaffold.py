@@ -58,15 +58,12 @@ class _Corpus:
     language: str
     personal: str
     hub: HubSource | None
+    data_dir: Path
+    """That is, or will be, given as --data-dir; the task's folder lies below it."""
     splits: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.splits = drafted_splits(self.layout, self.trial.documents, self.trial.proposal.type)
-
-    @property
-    def data_dir(self) -> Path:
-        """The data folder: the one that holds the task's."""
-        return self.layout.folder.resolve().parent
 
 
 def scaffold(
@@ -77,6 +74,7 @@ def scaffold(
     wanted: Wanted | None = None,
     clinical: bool = False,
     hub: HubSource | None = None,
+    data_dir: str | Path | None = None,
 ) -> Draft:
     """A task for the data file, or the folder, at `path`, with the counts and findings of a first
     reading.
@@ -85,8 +83,9 @@ def scaffold(
     folders called train, dev and test are taken as splits; without a dev part, validation is cut
     from the end of train; a single file is split so that the gate can judge the test part. wanted:
     columns, not to be guessed. clinical: the texts are patients'. language: None takes English or
-    French, by the texts. hub: where the files were fetched from.
-    Raises UsageError when there is no such file, or `task_id` or `language` is none,
+    French, by the texts. hub: where the files were fetched from. data_dir: the data folder
+    (default: the one that holds the task's). Raises UsageError when there is no such file or it
+    lies elsewhere, or `task_id` or `language` is none,
     DataFormatError with file and line when nothing reads cleanly.
     """
     path = Path(path)
@@ -108,6 +107,7 @@ def scaffold(
         language=language or language_of(trial.documents),
         personal="--clinical" if clinical else personal,
         hub=hub,
+        data_dir=_data_dir(layout.folder.resolve(), data_dir),
     )
     text, task, source = _read_as_drafted(corpus)
     findings = audit(task.spec, source.documents, source.labels, {})
@@ -116,6 +116,19 @@ def scaffold(
         detected=tuple(_detected(corpus, source, findings)),
         data_dir=corpus.data_dir,
     )
+
+
+def _data_dir(folder: Path, asked: str | Path | None) -> Path:
+    """What is asked for where the task's folder lies below it, else the folder above."""
+    if asked is None:
+        return folder.parent
+    data_dir = Path(asked).expanduser().resolve()
+    if data_dir not in folder.parents:
+        raise UsageError(
+            f"{folder} does not lie below --data-dir {asked}",
+            hint=f"leave --data-dir out, or give {folder.parent}",
+        )
+    return data_dir
 
 
 def scaffold_named(
@@ -272,7 +285,7 @@ name: {corpus.task_id.replace("_", " ")}
 language: {corpus.language}            # check
 type: {proposal.type}
 source:
-  folder: {flow(layout.folder.resolve().name)}
+  folder: {flow(layout.folder.resolve().relative_to(corpus.data_dir).as_posix())}
   files: {flow(layout.names)}{origin}
 reader: {flow(proposal.reader)}  # check{unused}
 labels: {flow(sorted(corpus.trial.labels))}

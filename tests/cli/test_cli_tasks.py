@@ -54,15 +54,20 @@ def test_a_folder_of_corpora_in_the_environment_hinders_no_new_task(biobench, ma
     monkeypatch.setenv("BIOBENCH_DATA_DIR", str(Path("corpora").resolve()))
     biobench("tasks new corpora/iob/train.tsv --id other").ok()
     biobench("tasks validate other.yaml").ok()
-    named = biobench("tasks new corpora/iob/train.tsv --id third --data-dir corpora").refusal()
-    assert "go with hub:ORG/NAME" in named
+    biobench("tasks new corpora/iob/train.tsv --id third --data-dir corpora").ok()
+    biobench("tasks new corpora/iob/train.tsv --id fourth --data-dir .").ok()
+    drafted = yaml.safe_load(Path("fourth.yaml").read_text())
+    assert drafted["source"]["folder"] == "corpora/iob"
+    biobench("tasks validate fourth.yaml --data-dir .").ok()
+    elsewhere = biobench("tasks new corpora/iob/train.tsv --id fifth --data-dir corpora/iob")
+    assert elsewhere.refusal().endswith("does not lie below --data-dir corpora/iob")
 
 
 def test_from_a_data_file_to_a_run(biobench, made, tiny):
     """The walk of docs/tasks.md on a small corpus."""
     assert "exists already" in biobench("tasks new corpora/iob/train.tsv --id ours").refusal()
     elsewhere = biobench("tasks new corpora/iob/train.tsv --id other --revision v1").refusal()
-    assert "go with hub:ORG/NAME" in elsewhere
+    assert "goes with hub:ORG/NAME" in elsewhere
     biobench("tasks validate", made, HERE).ok()
     assert biobench("tasks show", made, HERE, "--json").json()["samples"]
     screen, whole = (biobench("tasks show", made, HERE, *more).ok() for more in ((), ("--full",)))
@@ -331,4 +336,5 @@ def test_a_new_task_needs_an_agreement_where_its_data_may_be_about_persons(
     assert (f"access: agreement ({reason})" in said.out) == bool(reason)
     assert reason in (tmp_path / "new.yaml").read_text()
     said = biobench("tasks", "validate", "new.yaml", "--data-dir", tmp_path.parent).ok()
-    assert "- still to fill in: licence, homepage, citation" in said.out
+    obtain = "obtain, " if reason else ""
+    assert f"- still to fill in: {obtain}licence, homepage, citation" in said.out

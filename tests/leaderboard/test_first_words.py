@@ -41,8 +41,8 @@ def test_compare_says_which_protocol_it_took_and_refuses_two_names_of_the_same_r
     assert "Runs of all these models: small protocol" in texts(app)
     again = [*small, "all-MiniLM-L6-v2"]
     app = open_app(monkeypatch, stores["shipped"], "compare", models=again)
-    assert "stand for the same scores on these tasks" in app.info[0].value
-    assert "leave one of them out" in app.info[0].value
+    assert "of one model under several protocols, which are never compared" in app.info[0].value
+    assert "name two models, both under one protocol" in app.info[0].value
     assert not app.subheader
 
 
