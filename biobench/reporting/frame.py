@@ -137,6 +137,14 @@ class RowFilter(NamedTuple):
     sources: Choice = None
     models: Choice = None
 
+    @classmethod
+    def of(cls, *choices: Choice) -> RowFilter:
+        """The choices in order; one value stands for a list of it."""
+        several = []
+        for choice in choices:
+            several.append((choice,) if isinstance(choice, str) else choice)
+        return cls(*several)
+
     def allows(self, info: TaskInfo, source: str, names: Sequence[str] = ()) -> bool:
         """Whether rows of the task and source are kept. names: what the model is called, alone and
         with what sets its runs apart; none for what is of all models.
@@ -182,7 +190,7 @@ def build(
     infos = loaded.infos
     check_average(average)
     everything = cells(loaded, average)
-    filters = RowFilter(tasks, suites, sources, models)
+    filters = RowFilter.of(tasks, suites, sources, models)
 
     rows = []
     rows_in_averages = []
@@ -195,7 +203,7 @@ def build(
         rows_in_averages,
         {task: info for task, info in infos.items() if task not in loaded.refused},
         incomplete=incomplete,
-        asked=tasks,
+        asked=filters.tasks,
     )
     # what is missing comes first: the terminal shows only the first few notes
     notes = filters.texts(refusal_remarks(loaded.refusals), infos)

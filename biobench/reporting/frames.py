@@ -59,7 +59,7 @@ def tidy(
     sources: keep only these. Raises StoreError where a record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
-    filters = RowFilter(tasks, suites, sources, models)
+    filters = RowFilter.of(tasks, suites, sources, models)
     for group in results.groups:
         info = results.infos[group.task]
         if not filters.allows(info, group.source, names_of(group)):
@@ -197,7 +197,8 @@ def results(
 def report(
     results_dir: Location = "results", average: AverageName = "paper", **filters: Any
 ) -> Report:
-    """The report of a results folder, as `biobench report` prints it; `.frame` is its data frame.
+    """The report of a results folder: it prints as a short table, `.frame` is the whole data
+    frame.
 
     >>> print(report("results", tasks=["gad"]))
 

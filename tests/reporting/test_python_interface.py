@@ -101,6 +101,8 @@ def test_runs_of_a_task_that_fails_its_gate_are_not_missing_in_silence(folder: P
 def test_the_report_is_that_of_the_command(folder: Path) -> None:
     report = biobench.report(str(folder), models=["org/mine"])
     assert isinstance(report, Report)
+    assert biobench.report(str(folder), models="org/mine").rows == report.rows
+    assert not biobench.report(str(folder), models="org/mine and others").rows
     (row,) = report.rows
     assert (row.mean, row.n_seeds) == (pytest.approx(0.75), 2)
     with pytest.raises(UsageError, match="no results folder"):
