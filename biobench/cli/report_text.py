@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from biobench.cli.console.arguments import check_known
 from biobench.cli.console.output import write_text
@@ -16,10 +16,9 @@ from biobench.data.suite import load_suite, suite_hint, suite_names
 from biobench.errors import UsageError
 from biobench.reporting import printers
 from biobench.reporting.curve import as_rows, as_text, curves_of
-from biobench.reporting.entrants import names_of
 from biobench.reporting.escape import plain
-from biobench.reporting.frame import Report, cells
-from biobench.reporting.frames import COLUMNS, tidy
+from biobench.reporting.frame import Report
+from biobench.reporting.frames import COLUMNS, model_names, tidy
 from biobench.reporting.groups import RunGroup
 from biobench.reporting.results import Results
 from biobench.reporting.row import AverageName
@@ -90,13 +89,7 @@ def check_filters(filters: Filters, results: Results, declared: SuiteSpec | None
             if name not in suites:
                 raise UsageError(f"--suite '{name}' is not known", hint=suite_hint(name, suites))
     if filters.models:
-        models: set[str] = set()
-        for group in _groups(results):
-            models.update(names_of(group))
-        for average in get_args(AverageName):
-            for row in cells(results, average).rows:
-                models.update((row.model, row.name))
-        check_known(filters.models, models, "--model")
+        check_known(filters.models, model_names(results), "--model")
 
 
 def _groups(results: Results) -> list[RunGroup]:

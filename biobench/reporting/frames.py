@@ -9,19 +9,20 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.reporting.details.mistaken import read_mistakes
 from biobench.reporting.entrants import names_of
-from biobench.reporting.frame import Choice, Report, RowFilter, build
-from biobench.reporting.groups import RunGroup
+from biobench.reporting.escape import plain
+from biobench.reporting.frame import Choice, Report, RowFilter, build, cells
+from biobench.reporting.groups import RunGroup, Source
 from biobench.reporting.rescore import Location, run_documents
 from biobench.reporting.results import Results, load
 from biobench.reporting.row import AverageName
 from biobench.schema.record import RunRecord
-from biobench.schema.strict import check_keywords
+from biobench.schema.strict import check_keywords, suggest
 from biobench.score.probabilistic import probabilistic
 
 if TYPE_CHECKING:
@@ -146,8 +147,12 @@ class ResultsFolder:
 
     def report(self, average: AverageName = "paper", **filters: Any) -> Report:
         """The table of the report (`.frame` is the data frame); filters as of
-        `reporting.frame.build`."""
-        return build(self.results, average, **filters)
+        `reporting.frame.build`. Raises UsageError for a value that no row could have.
+        """
+        built = build(self.results, average, **filters)
+        if filters:
+            _check_filters(self.results, filters)
+        return built
 
     def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number
@@ -174,6 +179,35 @@ class ResultsFolder:
             }
             rows.append(row)
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
+
+
+def model_names(results: Results) -> set[str]:
+    """What the models of runs, shown or not, and of publications are called: alone, and as tables
+    name their lines.
+    """
+    names: set[str] = set()
+    for group in (*results.groups, *(refusal.group for refusal in results.refusals)):
+        names.update(names_of(group))
+    for average in get_args(AverageName):
+        for row in cells(results, average).rows:
+            names.update((row.model, row.name))
+    return names
+
+
+def _check_filters(results: Results, filters: Mapping[str, Choice]) -> None:
+    """Raise UsageError for a task, suite, source or model that the results do not have."""
+    known = {
+        "tasks": set(results.infos),
+        "suites": {info.suite for info in results.infos.values()},
+        "sources": set(get_args(Source)),
+        "models": model_names(results),
+    }
+    asked = RowFilter.of(*map(filters.get, known))
+    for keyword, values in zip(known, asked, strict=True):
+        for value in values or ():
+            if value not in known[keyword]:
+                hint = suggest(value, sorted(map(plain, known[keyword])))
+                raise UsageError(f"{keyword}: '{plain(value)}' is not known", hint=hint)
 
 
 def results(

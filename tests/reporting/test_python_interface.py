@@ -102,7 +102,9 @@ def test_the_report_is_that_of_the_command(folder: Path) -> None:
     report = biobench.report(str(folder), models=["org/mine"])
     assert isinstance(report, Report)
     assert biobench.report(str(folder), models="org/mine").rows == report.rows
-    assert not biobench.report(str(folder), models="org/mine and others").rows
+    for keyword, wrong in (("models", "org/mien"), ("tasks", "gda"), ("sources", "runs")):
+        with pytest.raises(UsageError, match=f"{keyword}: '{wrong}' is not known"):
+            biobench.report(str(folder), **{keyword: wrong})
     (row,) = report.rows
     assert (row.mean, row.n_seeds) == (pytest.approx(0.75), 2)
     with pytest.raises(UsageError, match="no results folder"):
