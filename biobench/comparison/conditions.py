@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter, ne
 
@@ -38,6 +38,26 @@ def same_conditions(entrants: Sequence[Entrant], task: str) -> Runs:
         return {}
     condition = _shared_condition(task, stored)
     return {label: _one_group(task, label, groups[condition]) for label, groups in stored.items()}
+
+
+def not_the_full_runs(entrants: Sequence[Entrant], runs_of: Mapping[str, Runs]) -> Iterator[str]:
+    """Of which models other runs than the full ones are compared, for want of a counterpart.
+
+    runs_of: task -> the runs that are compared there.
+    """
+    for entrant in entrants:
+        tasks_of: dict[str, list[str]] = defaultdict(list)
+        for task, runs in runs_of.items():
+            taken = runs.get(entrant.label)
+            if taken is None or taken.is_full or f"[{taken.variant}]" in entrant.label:
+                continue
+            if any(group.is_full for group in entrant.groups[task]):
+                tasks_of[taken.variant].append(task)
+        for variant, tasks in tasks_of.items():
+            yield (
+                f"{', '.join(tasks)}: of {entrant.label} the runs [{variant}] are compared; "
+                f"its full runs have no counterpart"
+            )
 
 
 def _shared_condition(task: str, stored: Mapping[str, ByCondition]) -> Condition:

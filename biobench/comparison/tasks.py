@@ -7,13 +7,18 @@ there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 
 from biobench.comparison.cells import Cell, on_common_splits
-from biobench.comparison.conditions import Runs, differences, same_conditions
+from biobench.comparison.conditions import (
+    Runs,
+    differences,
+    not_the_full_runs,
+    same_conditions,
+)
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
 from biobench.reporting.entrants import Entrant
@@ -133,7 +138,7 @@ def common_tasks(
     for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
-    notes += _not_the_full_runs(entrants, compared, runs_of)
+    notes += not_the_full_runs(entrants, {info.id: runs_of[info.id] for info in compared})
     notes += _notes_on_runs(compared, runs_of)
     cells: dict[str, Mapping[str, Cell]] = {}
     for info in compared:
@@ -361,25 +366,6 @@ def _cells(entrants: Sequence[Entrant], runs: Runs, info: TaskInfo, metric: str)
             scores = group.scores(metric) or ()
             cells[entrant.label] = Cell(info, metric, scores, group, seeds=group.seeds)
     return cells
-
-
-def _not_the_full_runs(
-    entrants: Sequence[Entrant], tasks: Sequence[TaskInfo], runs_of: RunsOf
-) -> Iterator[str]:
-    """Of which models other runs than the full ones are compared, for want of a counterpart."""
-    for entrant in entrants:
-        tasks_of: dict[str, list[str]] = defaultdict(list)
-        for info in tasks:
-            taken = runs_of[info.id].get(entrant.label)
-            if taken is None or taken.is_full or f"[{taken.variant}]" in entrant.label:
-                continue
-            if any(group.is_full for group in entrant.groups[info.id]):
-                tasks_of[taken.variant].append(info.id)
-        for variant, ids in tasks_of.items():
-            yield (
-                f"{', '.join(ids)}: of {entrant.label} the runs under {variant} are compared; its "
-                f"full runs have no counterpart"
-            )
 
 
 def _notes_on_runs(tasks: Sequence[TaskInfo], runs_of: RunsOf) -> list[str]:

@@ -361,7 +361,7 @@ def test_two_names_of_the_same_runs_are_refused(again: str, tmp_path: Path) -> N
     with pytest.raises(UsageError, match=r"of one model under several protocols, which are never"):
         compare("x", "x [training.epochs=1]", results_dir=tmp_path)
     notes = compare("x", "y", results_dir=tmp_path).notes
-    told = "gad: of x the runs under training.epochs=1 are compared; its full runs have no"
+    told = "gad: of x the runs [training.epochs=1] are compared; its full runs have no"
     assert any(note.startswith(told) for note in notes)
     publish(tmp_path, P="80.0,3,2.0")
     with pytest.raises(UsageError, match=r"^P and P #2 stand for the same scores"):

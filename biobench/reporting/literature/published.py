@@ -78,7 +78,7 @@ class _Line(Strict):
         return self
 
 
-class Checkpoint(Strict):
+class PublishedCheckpoint(Strict):
     """Where a published model's weights are to be had."""
 
     id: str
@@ -103,7 +103,7 @@ class PublishedHeader(Paper):
     """Task -> which average we read the numbers as, and why."""
     parameters: dict[str, int] = {}
     """Model -> its number of parameters, where it is known."""
-    hub: dict[str, Checkpoint] = {}
+    hub: dict[str, PublishedCheckpoint] = {}
     """Model -> its weights, where they are public and known."""
 
 
@@ -131,7 +131,7 @@ class PublishedValue:
     """The paper's id, where several papers print values of one model."""
 
     parameters: int | None = None
-    checkpoint: Checkpoint | None = None
+    checkpoint: PublishedCheckpoint | None = None
     sd: float | None = None
     """The printed standard deviation over the seeds, a fraction; None where none is printed."""
     stated: bool = True
