@@ -320,6 +320,7 @@ def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
         ("other", "Mme Martin seen 03/02/2021:", (), "dates and names of persons in the texts"),
         ("other", "Monsieur n° 12 - 34 ans:", (), "ages of persons in the texts"),
         ("other", "a 61-year-old man:", (), "ages of persons in the texts"),
+        ("other", "Mr Smith aged 56:", (), "ages of persons in the texts"),
         ("other", "a text", ("--clinical",), "--clinical"),
         ("other", "published 03/02/2021:", (), ""),
     ],

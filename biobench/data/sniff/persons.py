@@ -17,7 +17,9 @@ _PERSONAL = re.compile(
 )
 _DATE = re.compile(r"\b\d{1,2}[/.]\d{1,2}[/.](19|20)?\d\d\b|\b(19|20)\d\d-\d\d-\d\d\b")
 _NAMED = re.compile(r"\b(Mr|Mrs|Ms|Dr|Mme|Mlle|M|Pr)\.? [A-ZÀ-Ý][\w'-]+")
-_AGE = re.compile(r"\b\d{1,3}[ -]?(ans|years? old|year-old|y/?o)\b", re.IGNORECASE)
+_AGE = re.compile(
+    r"\b\d{1,3}[ -]?(ans|years? old|year-old|y/?o)\b|\b(aged|âgée? de) \d", re.IGNORECASE
+)
 CASES = 0.1
 """From this share of texts with somebody's age on they are of single persons: 97% of FRACCO's case
 reports have one, 6% of transcribed visits, at most 3% of abstracts.
