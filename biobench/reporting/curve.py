@@ -66,6 +66,14 @@ class Curve:
     points: tuple[CurveShare, ...]
     baseline: tuple[float, str] | None = None
 
+    def texts(self, point: CurveShare) -> str:
+        """``200 of 1,600 texts``, or the share where the records do not say how many."""
+        # the whole is what the largest share is of: a small one's number was rounded
+        largest = self.points[-1]
+        if point.documents is None or largest.documents is None:
+            return f"{100 * point.share:g}% of the texts"
+        return f"{point.documents:,} of {round(largest.documents / largest.share):,} texts"
+
 
 def curves_of(results: Results, task: str, average: AverageName = "paper") -> list[Curve]:
     """The curves of a task: groups of runs that differ in the training fraction alone."""
@@ -164,7 +172,7 @@ def answer(curve: Curve) -> str:
     assert gain.interval is not None
     ends = _between(gain.interval.low, gain.interval.high)
     gained = f"{100 * gain.estimate:+.1f} ({ends})"
-    return f"{name}: with {texts(point)}: {_score(point)}; doubling from there gives {gained}"
+    return f"{name}: with {curve.texts(point)}: {_score(point)}; doubling from there gives {gained}"
 
 
 def crossing(first: Curve, second: Curve) -> str | None:
@@ -182,16 +190,9 @@ def crossing(first: Curve, second: Curve) -> str | None:
             leads.append((point, leader.model))
     for (point, model), (later, next_model) in pairwise(leads):
         if model != next_model:
-            begin = f"the curves cross: {plain(model)} leads with {texts(point)}"
-            return f"{begin}, {plain(next_model)} with {texts(later)}"
+            begin = f"the curves cross: {plain(model)} leads with {first.texts(point)}"
+            return f"{begin}, {plain(next_model)} with {first.texts(later)}"
     return None
-
-
-def texts(point: CurveShare) -> str:
-    """``200 of 1,600 texts``, or the share where the records do not say how many."""
-    if point.documents is None:
-        return f"{100 * point.share:g}% of the texts"
-    return f"{point.documents:,} of {round(point.documents / point.share):,} texts"
 
 
 def _between(low: float, high: float) -> str:
@@ -223,7 +224,7 @@ def as_text(curves: Sequence[Curve]) -> str:
         lines += ["", plain(curve.model)]
         for point in curve.points:
             drawn = _drawn(point, baseline, min(scores), max(scores))
-            lines.append(f"  {texts(point):>24}  {drawn}  {_score(point)}")
+            lines.append(f"  {curve.texts(point):>24}  {drawn}  {_score(point)}")
     lines.append("")
     lines += map(answer, curves)
     for first, second in combinations(curves, 2):

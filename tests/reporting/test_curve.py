@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def test_the_answer_has_texts_score_and_gain_with_their_intervals(tmp_path: Path
     save_curve(tmp_path, "tiny", FIRST)
     (curve,) = curves_of(load(tmp_path), TASK)
     assert [(p.share, p.documents) for p in curve.points] == [(0.125, 200), (0.25, 400), (1, 1600)]
+    rounded = replace(curve.points[0], documents=199)
+    assert curve.texts(rounded) == "199 of 1,600 texts", "one whole for all shares"
     ((point, gain),) = doublings(curve)
     assert point.documents == 200, "the half of the last point was not run"
     assert gain.interval is not None
