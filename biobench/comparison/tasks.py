@@ -131,14 +131,15 @@ def common_tasks(
     leave_out_limited(selection, runs_of)
     leave_out_incomparable(selection, runs_of, metrics)
     compared = by_corpus(selection.tasks)
-    groups_of = by_model(runs_of[info.id] for info in compared)
+    runs_of = {info.id: runs_of[info.id] for info in compared}
+    groups_of = by_model(runs_of.values())
     refuse_several_checkpoints(groups_of)
     refuse_same_scores(entrants, groups_of)
     notes: list[str] = []
     for entrant in sorted(entrants, key=attrgetter("label")):
         notes += entrant.notes
     notes += selection.notes
-    notes += not_the_full_runs(entrants, {info.id: runs_of[info.id] for info in compared})
+    notes += not_the_full_runs(entrants, runs_of)
     notes += _notes_on_runs(compared, runs_of)
     cells: dict[str, Mapping[str, Cell]] = {}
     for info in compared:

@@ -88,11 +88,8 @@ def read_mistakes(
     name = task if spec is None else spec.id
     group, others = _groups(results, model, name)
     record = _run_of_seed(group, seed, others)
-    labels = record.task.labels
-    if label is not None and label not in labels:
-        raise UsageError(
-            f"{plain(name)} has no label '{plain(label)}'", hint=suggest(label, list(labels))
-        )
+    if label is not None:
+        _check_label(record, label)
     if is_numeric(record.task.type):
         raise UsageError(
             f"{name} asks for numbers, which are not simply right or wrong",
@@ -124,6 +121,14 @@ def read_mistakes(
         meanings=tuple(_meanings(spec)),
         remarks=(*_reasons_for_refusal(results, group), *_named(others)),
     )
+
+
+def _check_label(record: RunRecord, label: str) -> None:
+    labels = list(map(plain, record.task.labels))
+    if label not in record.task.labels:
+        raise UsageError(
+            f"{plain(record.task.id)} has no label '{plain(label)}'", hint=suggest(label, labels)
+        )
 
 
 def _spec_at_hand(task: str) -> TaskSpec | None:
