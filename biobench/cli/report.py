@@ -100,5 +100,6 @@ def report(
     else:
         filters = forms.shown_filters(filters, results, format_)
         table = build(results, average, **filters.arguments(), incomplete=incomplete)
-        below = forms.more_published(filters, results) + forms.in_short(table)
+        below = forms.no_runs(filters, results) + forms.more_published(filters, results)
+        below += forms.in_short(table)
         forms.write_table(table, format_, output, notes=notes, below=below)

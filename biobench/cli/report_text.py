@@ -150,6 +150,13 @@ def more_published(filters: Filters, results: Results) -> str:
     )
 
 
+def no_runs(filters: Filters, results: Results) -> str:
+    """A line where nothing was run, so that nobody takes published rows for runs."""
+    if filters.sources or tasks_with_runs(results):
+        return ""
+    return "* no runs are in this folder: `biobench run MODEL --task gad` makes some\n"
+
+
 def in_short(table: Report) -> str:
     """The scores of the only own model, task by task, over the best baseline and the best published
     score; empty where there are more models, too many tasks for the foot of a screen, or runs on a

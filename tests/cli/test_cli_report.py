@@ -58,7 +58,9 @@ def test_without_results_the_published_rows_are_shown(biobench, tmp_path):
     assert said.err == ""
     models = {row["model"] for row in said.json()}
     assert biobench("report --model", min(models), "--format json").json()
-    biobench("report --suite needle").ok()
+    told = "no runs are in this folder"
+    assert told in biobench("report --suite needle").ok().out
+    assert told not in biobench("report --source published").ok().out
     assert list(tmp_path.iterdir()) == []
 
 
