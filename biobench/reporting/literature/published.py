@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -281,18 +281,8 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
             if line.task not in header.readings or line.language not in header.caption:
                 raise ValueError(f"no reading or caption for {line.task} ({line.language})")
         except ValueError as error:
-            problem = str(error)
-            if isinstance(error, ValidationError):
-                fault = error.errors()[0]
-                problem = fault["msg"].removeprefix("Value error, ")
-                for column in fault["loc"]:
-                    problem = f"{column} '{row.get(str(column))}': {problem}"
-            raise SpecError(
-                problem,
-                hint=_HINT,
-                file=path,
-                line=reader.line_num,
-            ) from None
+            problem = _in_words(error, row)
+            raise SpecError(problem, hint=_HINT, file=path, line=reader.line_num) from None
         seen.add((line.model, line.task, line.average_likely))
         yield PublishedValue(
             paper=header.id,
@@ -314,6 +304,17 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
             checkpoint=header.hub.get(line.model),
             stated=header.stated is None or line.language in header.stated,
         )
+
+
+def _in_words(error: ValueError, row: Mapping[str, str]) -> str:
+    """What is wrong with a row, its column and cell first where one is to blame."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    fault = error.errors()[0]
+    problem = str(fault["msg"].removeprefix("Value error, "))
+    for column in fault["loc"]:
+        problem = f"{column} '{row.get(str(column))}': {problem}"
+    return problem
 
 
 def _fraction(percent: float) -> float:
